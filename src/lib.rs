@@ -1,0 +1,11 @@
+//! tollgate: an ISO 8583 TCP ingress proxy between card network links and an issuer's
+//! authorization host.
+//!
+//! A pure core (`wire`, `iso8583`, `limits`, `gate`, `exchange`) takes bytes and time and says what
+//! to do; shells (`net`, `worker`, `admin`, `server`) own sockets, clocks, logs and metrics.
+//! `docs/architecture.md` is the map of the house; `tests/layers.rs` holds it to it.
+
+pub mod clock;
+pub mod pan;
+pub mod reason;
+pub mod traffic;
