@@ -9,3 +9,4 @@ pub mod clock;
 pub mod pan;
 pub mod reason;
 pub mod traffic;
+pub mod wire;
