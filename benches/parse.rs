@@ -1,0 +1,72 @@
+//! What reading a message and splicing an answer cost: the share of the 1 ms budget that is ours.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench states its expectations")]
+
+use std::hint::black_box;
+
+use divan::Bencher;
+use tollgate::iso8583::{Dialect, FieldSet, Spans, View, compose};
+
+/// An ordinary purchase of 173 bytes: 15 fields behind one word of bitmap in hexadecimal.
+const REQUEST: &[u8] = b"01007238048108E08000\
+164111111111111111000000000000012345060412345612345612345606040510006123456060456123456\
+TERMID01MERCHANT0000001COFFEE AND CAKE, LONG ROATOWN         GB826";
+
+/// The same fields in the layout of POS terminals: digits two a byte, binary bitmap.
+const REQUEST_BCD: &[u8] = b"\x01\x00\x72\x38\x04\x81\x08\xe0\x80\x00\
+\x16\x41\x11\x11\x11\x11\x11\x11\x11\x00\x00\x00\x00\x00\x00\x01\x23\x45\x06\x04\x12\x34\x56\
+\x12\x34\x56\x12\x34\x56\x06\x04\x00\x51\x00\x06\x12\x34\x56060456123456\
+TERMID01MERCHANT0000001COFFEE AND CAKE, LONG ROATOWN         GB826";
+
+const ECHO: FieldSet = FieldSet::of(&[2, 3, 4, 7, 11, 12, 13, 19, 24, 25, 32, 33, 37, 41, 42, 49]);
+
+fn main() {
+    divan::main();
+}
+
+fn dialect() -> Dialect {
+    Dialect::preset("iso87_ascii").expect("it is a preset")
+}
+
+#[divan::bench(sample_size = 10_000)]
+fn parse(bencher: Bencher<'_, '_>) {
+    let dialect = dialect();
+    let mut spans = Spans::default();
+    bencher.bench_local(|| {
+        let view = View::parse(&dialect, black_box(REQUEST), &mut spans).unwrap();
+        assert!(black_box(&view).fault().is_none());
+    });
+}
+
+#[divan::bench(sample_size = 10_000)]
+fn parse_bcd(bencher: Bencher<'_, '_>) {
+    let dialect = Dialect::from_table(include_str!("../fixtures/dialects/iso87_bcd_left.csv"))
+        .expect("it is a table");
+    let mut spans = Spans::default();
+    bencher.bench_local(|| {
+        let view = View::parse(&dialect, black_box(REQUEST_BCD), &mut spans).unwrap();
+        assert!(black_box(&view).fault().is_none());
+    });
+}
+
+#[divan::bench(sample_size = 10_000)]
+fn parse_card_and_merchant(bencher: Bencher<'_, '_>) {
+    let dialect = dialect();
+    let mut spans = Spans::default();
+    bencher.bench_local(|| {
+        let view = View::parse(&dialect, black_box(REQUEST), &mut spans).unwrap();
+        black_box((view.pan(), view.merchant(), view.operation()));
+    });
+}
+
+#[divan::bench(sample_size = 10_000)]
+fn compose_answer(bencher: Bencher<'_, '_>) {
+    let dialect = dialect();
+    let mut spans = Spans::default();
+    let view = View::parse(&dialect, REQUEST, &mut spans).unwrap();
+    let mut out = Vec::with_capacity(4096);
+    bencher.bench_local(|| {
+        out.clear();
+        black_box(compose(black_box(&view), &ECHO, &mut out).unwrap());
+    });
+}

@@ -1,0 +1,346 @@
+//! Which fields a message has: the bitmap on the wire, and the set of field numbers it stands for.
+
+use std::fmt;
+
+use super::ebcdic;
+use super::fault::FaultKind;
+use super::field::hex_digit;
+use super::reader::Reader;
+
+/// Field 1 of the first word: "another word follows".
+const FIRST_BIT: u64 = 1 << 63;
+
+/// A set of field numbers, 1 to 192. Numbers outside are never members.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Hash)]
+pub struct FieldSet {
+    /// As a bitmap has them: the first word's highest bit is field 1.
+    words: [u64; 3],
+}
+
+impl FieldSet {
+    /// The highest field number that a bitmap of three words announces.
+    pub const MAX: u8 = 192;
+
+    /// No fields.
+    pub const EMPTY: Self = Self { words: [0; 3] };
+
+    /// The fields of a list.
+    pub const fn of(mut list: &[u8]) -> Self {
+        let mut set = Self::EMPTY;
+        while let [first, rest @ ..] = list {
+            set.insert(*first);
+            list = rest;
+        }
+        set
+    }
+
+    /// Adds a field; a number that no bitmap can announce is left out.
+    pub const fn insert(&mut self, de: u8) {
+        let bit = Self::bit(de);
+        let [first, second, third] = &mut self.words;
+        match de {
+            1..=64 => *first |= bit,
+            65..=128 => *second |= bit,
+            129..=192 => *third |= bit,
+            _ => {}
+        }
+    }
+
+    /// Whether the field is in the set.
+    #[inline]
+    pub const fn contains(&self, de: u8) -> bool {
+        let [first, second, third] = self.words;
+        let word = match de {
+            1..=64 => first,
+            65..=128 => second,
+            129..=192 => third,
+            _ => 0,
+        };
+        word & Self::bit(de) != 0
+    }
+
+    /// The fields in ascending order.
+    pub const fn iter(&self) -> FieldSetIter {
+        FieldSetIter { words: self.words }
+    }
+
+    /// Whether there are no fields in it.
+    pub const fn is_empty(&self) -> bool {
+        matches!(self.words, [0, 0, 0])
+    }
+
+    /// The fields that are in both.
+    pub const fn intersection(self, other: Self) -> Self {
+        let ([a, b, c], [x, y, z]) = (self.words, other.words);
+        Self { words: [a & x, b & y, c & z] }
+    }
+
+    /// The fields that are not in `other`.
+    pub const fn difference(self, other: Self) -> Self {
+        let ([a, b, c], [x, y, z]) = (self.words, other.words);
+        Self { words: [a & !x, b & !y, c & !z] }
+    }
+
+    pub(super) const fn words(&self) -> [u64; 3] {
+        self.words
+    }
+
+    pub(super) const fn from_words(words: [u64; 3]) -> Self {
+        Self { words }
+    }
+
+    /// The bit of a field in its word; the word is found from the number apart.
+    const fn bit(de: u8) -> u64 {
+        // The shift counts modulo 64, which is what a field's place in its word is.
+        FIRST_BIT.wrapping_shr(de.wrapping_sub(1) as u32)
+    }
+}
+
+impl FromIterator<u8> for FieldSet {
+    fn from_iter<I: IntoIterator<Item = u8>>(fields: I) -> Self {
+        let mut set = Self::EMPTY;
+        for de in fields {
+            set.insert(de);
+        }
+        set
+    }
+}
+
+impl fmt::Debug for FieldSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.iter()).finish()
+    }
+}
+
+/// The fields of a [`FieldSet`] in ascending order.
+#[derive(Clone, Debug)]
+pub struct FieldSetIter {
+    words: [u64; 3],
+}
+
+impl Iterator for FieldSetIter {
+    type Item = u8;
+
+    fn next(&mut self) -> Option<u8> {
+        for (word, before) in self.words.iter_mut().zip([1u8, 65, 129]) {
+            if *word != 0 {
+                let place = word.leading_zeros();
+                *word &= !FIRST_BIT.wrapping_shr(place);
+                return Some(before.wrapping_add(place as u8));
+            }
+        }
+        None
+    }
+}
+
+/// How the bits are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum BitmapEncoding {
+    /// Eight bytes a word.
+    Binary,
+    /// Sixteen hexadecimal digits a word, in ASCII.
+    HexAscii,
+    /// Sixteen hexadecimal digits a word, in EBCDIC.
+    HexEbcdic,
+}
+
+/// How many words there are in one message.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum BitmapRule {
+    /// The first bit of a word says that another follows it.
+    Chained,
+    /// All of the dialect's words, whatever their first bits say.
+    Always,
+}
+
+/// How a dialect writes its bitmap.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct BitmapLayout {
+    /// How the bits are written.
+    pub encoding: BitmapEncoding,
+    /// How many words one message has.
+    pub rule: BitmapRule,
+    /// How many words a message may have: 1, 2, or 3 with the third right behind the second.
+    /// With two, field 65 is a field like others (its bytes may be a bitmap within that field).
+    pub words_max: u8,
+}
+
+impl BitmapLayout {
+    /// The fields that are announced, without the bits that announce further words.
+    #[inline]
+    pub(super) fn read(self, reader: &mut Reader<'_>) -> Result<FieldSet, FaultKind> {
+        let mut words = [0u64; 3];
+        let always = self.rule == BitmapRule::Always;
+        let mut more = true;
+        for (place, slot) in (1u8..).zip(words.iter_mut()) {
+            if !more {
+                break;
+            }
+            let word = self.encoding.read_word(reader)?;
+            let last = place >= self.words_max;
+            let chained = word & FIRST_BIT != 0;
+            // The first word's first bit can only announce a second. The second's is field 65 where
+            // a dialect has no third word, and the third's is field 129 where there is no fourth.
+            if last && place == 1 && chained {
+                return Err(FaultKind::Bitmap);
+            }
+            *slot = if last { word } else { word & !FIRST_BIT };
+            more = !last && (always || chained);
+        }
+        Ok(FieldSet { words })
+    }
+
+    /// Appends the bitmap of `fields`, in as many words as they and the rule need.
+    pub(crate) fn write(self, fields: &FieldSet, out: &mut Vec<u8>) {
+        let [first, second, third] = fields.words;
+        let needed = if third != 0 {
+            3
+        } else if second != 0 {
+            2
+        } else {
+            1
+        };
+        let written = if self.rule == BitmapRule::Always { self.words_max } else { needed };
+        for (place, word) in (1u8..).zip([first, second, third]).take(usize::from(written)) {
+            let chain = if place < needed { FIRST_BIT } else { 0 };
+            self.encoding.write_word(word | chain, out);
+        }
+    }
+}
+
+impl BitmapEncoding {
+    #[inline]
+    fn read_word(self, reader: &mut Reader<'_>) -> Result<u64, FaultKind> {
+        if self == Self::Binary {
+            let bytes = reader.take_array::<8>().ok_or(FaultKind::Truncated)?;
+            return Ok(u64::from_be_bytes(*bytes));
+        }
+        let mut word = 0;
+        for _ in 0..2 {
+            let mut digits = *reader.take_array::<8>().ok_or(FaultKind::Truncated)?;
+            if self == Self::HexEbcdic {
+                digits = digits.map(ebcdic::to_ascii);
+            }
+            let half = hex_value(digits).ok_or(FaultKind::Bitmap)?;
+            word = word << 32 | u64::from(half);
+        }
+        Ok(word)
+    }
+
+    fn write_word(self, word: u64, out: &mut Vec<u8>) {
+        let bytes = word.to_be_bytes();
+        match self {
+            Self::Binary => out.extend_from_slice(&bytes),
+            Self::HexAscii => out.extend_from_slice(&hex_digits(bytes, hex_digit)),
+            Self::HexEbcdic => out.extend_from_slice(&hex_digits(bytes, ebcdic::hex_digit)),
+        }
+    }
+}
+
+fn hex_digits(bytes: [u8; 8], digit: impl Fn(u8) -> u8) -> [u8; 16] {
+    let mut digits = [0u8; 16];
+    for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
+    }
+    digits
+}
+
+/// The value of eight hexadecimal digits of either case, all eight at once in the lanes of a word:
+/// a table look-up for each digit takes longer than the walk over several fields.
+#[inline]
+fn hex_value(digits: [u8; 8]) -> Option<u32> {
+    const fn lanes(byte: u8) -> u64 {
+        u64::from_ne_bytes([byte; 8])
+    }
+    let text = u64::from_be_bytes(digits);
+    if text & lanes(0x80) != 0 {
+        return None;
+    }
+    // No lane is above 0x7f, so adding less than 0x80 stays in it, and its high bit afterwards
+    // tells whether the lane had reached a bound.
+    let lower = text | lanes(0x20);
+    let decimal = text.wrapping_add(lanes(0x80 - b'0')) & !text.wrapping_add(lanes(0x7f - b'9'));
+    let letter = lower.wrapping_add(lanes(0x80 - b'a')) & !lower.wrapping_add(lanes(0x7f - b'f'));
+    if (decimal | letter) & lanes(0x80) != lanes(0x80) {
+        return None;
+    }
+    // A letter has bit 6 set and counts from nine in its low four bits.
+    let nine_if_letter = (text >> 6 & lanes(1)).wrapping_mul(9);
+    let nibbles = (text & lanes(0x0f)).wrapping_add(nine_if_letter);
+    let pairs = (nibbles | nibbles >> 4) & 0x00ff_00ff_00ff_00ff;
+    let quads = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some((quads | quads >> 16) as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_holds_the_fields_that_a_bitmap_can_announce_and_no_others() {
+        let all: FieldSet = (0..=255).collect();
+        assert!(all.iter().eq(1..=192));
+        for de in 0..=255u8 {
+            assert_eq!(all.contains(de), (1..=192).contains(&de));
+            assert_eq!(FieldSet::of(&[de]).contains(de), (1..=192).contains(&de));
+            assert!(!FieldSet::of(&[de]).contains(de.wrapping_add(64)));
+        }
+        let some = FieldSet::of(&[128, 2, 64, 65, 192]);
+        assert!(some.iter().eq([2, 64, 65, 128, 192]));
+        assert!(some.difference(FieldSet::of(&[64, 3])).iter().eq([2, 65, 128, 192]));
+        assert!(some.intersection(FieldSet::of(&[64, 3, 192])).iter().eq([64, 192]));
+        assert!(FieldSet::EMPTY.is_empty() && !some.is_empty());
+    }
+
+    #[test]
+    fn hexadecimal_digits_of_either_case_have_a_value_and_nothing_else_has() {
+        for place in 0..8usize {
+            for byte in 0..=255u8 {
+                let mut digits = *b"00000000";
+                digits[place] = byte;
+                let expected = char::from(byte)
+                    .to_digit(16)
+                    .map(|value| value << (28 - 4 * u32::try_from(place).unwrap()));
+                assert_eq!(hex_value(digits), expected, "{byte:#x} at {place}");
+            }
+        }
+        assert_eq!(hex_value(*b"DEADbeef"), Some(0xdead_beef));
+    }
+
+    #[test]
+    fn what_is_written_reads_as_the_same_fields() {
+        let sets = [&[2, 64][..], &[2, 66, 128], &[2, 66, 129, 192], &[130], &[]];
+        for encoding in
+            [BitmapEncoding::Binary, BitmapEncoding::HexAscii, BitmapEncoding::HexEbcdic]
+        {
+            for rule in [BitmapRule::Chained, BitmapRule::Always] {
+                let layout = BitmapLayout { encoding, rule, words_max: 3 };
+                for set in sets {
+                    let mut bytes = Vec::new();
+                    layout.write(&FieldSet::of(set), &mut bytes);
+                    let mut reader = Reader::new(&bytes);
+                    assert_eq!(layout.read(&mut reader), Ok(FieldSet::of(set)));
+                    assert!(reader.is_at_end());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_words_of_a_bitmap_follow_the_dialects_rule() {
+        let read = |rule, words_max, bytes: &[u8]| {
+            let layout = BitmapLayout { encoding: BitmapEncoding::Binary, rule, words_max };
+            let mut reader = Reader::new(bytes);
+            layout.read(&mut reader).map(|fields| (fields.iter().collect::<Vec<_>>(), reader.at()))
+        };
+        let first_bits =
+            [0x80, 0, 0, 0, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 0, 0, 1];
+        let plain = [0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1];
+        assert_eq!(read(BitmapRule::Chained, 1, &first_bits), Err(FaultKind::Bitmap));
+        assert_eq!(read(BitmapRule::Chained, 2, &first_bits), Ok((vec![64, 65, 128], 16)));
+        assert_eq!(read(BitmapRule::Chained, 3, &first_bits), Ok((vec![64, 128, 129, 192], 24)));
+        assert_eq!(read(BitmapRule::Chained, 3, &plain), Ok((vec![64], 8)));
+        assert_eq!(read(BitmapRule::Always, 2, &plain), Ok((vec![64, 128], 16)));
+        assert_eq!(read(BitmapRule::Always, 3, &plain), Err(FaultKind::Truncated));
+    }
+}

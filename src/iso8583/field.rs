@@ -1,0 +1,298 @@
+//! How one field is written on the wire: the axes on which dialects differ, and the reading of a
+//! field along them.
+//!
+//! The walk takes a short cut for the commonest kinds (`walk`); what is here is right for all.
+
+use super::ebcdic;
+use super::fault::FaultKind;
+use super::reader::Reader;
+use crate::traffic::Text;
+
+/// What a field may hold, in the standard's letters. Reading enforces it where it decides the size
+/// or the digits (`b`, `n` in BCD); characters of text are the host's to judge.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Content {
+    /// Letters.
+    A,
+    /// Digits.
+    N,
+    /// Letters and digits.
+    An,
+    /// Digits and special characters.
+    Ns,
+    /// Letters, digits and special characters.
+    Ans,
+    /// Track data: digits and separators.
+    Z,
+    /// Binary.
+    B,
+    /// A sign (C or D) and digits.
+    Xn,
+}
+
+/// Whether a field has a length of its own.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Length {
+    /// Always the maximum.
+    Fixed,
+    /// A length prefix goes before the data.
+    Prefixed(Prefix),
+}
+
+/// A length prefix: LL, LLL …
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Prefix {
+    /// How many decimal digits it holds, 1 to 6. BCD and binary hold two in each byte.
+    pub digits: u8,
+    /// How they are written.
+    pub encoding: LengthEncoding,
+}
+
+/// How a length prefix is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum LengthEncoding {
+    /// ASCII digits.
+    Ascii,
+    /// EBCDIC digits.
+    Ebcdic,
+    /// Two digits a byte.
+    Bcd,
+    /// A big-endian number: one byte for L and LL, two for LLL and LLLL, three above.
+    Binary,
+}
+
+/// How a field's data are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum DataEncoding {
+    /// ASCII characters.
+    Ascii,
+    /// EBCDIC characters (code page 500).
+    Ebcdic,
+    /// Two decimal digits a byte.
+    Bcd,
+    /// Track data, two characters a byte; D is the separator `=`.
+    BcdTrack,
+    /// Bytes.
+    Binary,
+    /// Bytes, as two ASCII hexadecimal digits each.
+    HexAscii,
+    /// Bytes, as two EBCDIC hexadecimal digits each.
+    HexEbcdic,
+    /// An ASCII sign, then decimal digits, two a byte.
+    SignedBcd,
+}
+
+/// What the maximum and the length prefix count.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Unit {
+    /// Characters.
+    Chars,
+    /// Digits.
+    Digits,
+    /// Bytes: as transmitted, but for hexadecimal, where they are the bytes that it stands for.
+    Bytes,
+}
+
+/// Which half byte is filled when digits written two a byte are odd in number. What it holds is
+/// not looked at: peers fill it as they please.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Padding {
+    /// None, so that their number must be even.
+    None,
+    /// The first, with 0.
+    LeftZero,
+    /// The last, with 0.
+    RightZero,
+    /// The last, with F.
+    RightF,
+}
+
+/// One field's layout.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct FieldSpec {
+    /// What it may hold.
+    pub content: Content,
+    /// Whether it has a length prefix.
+    pub length: Length,
+    /// How its data are written.
+    pub data: DataEncoding,
+    /// What `max` and the prefix count.
+    pub unit: Unit,
+    /// Where an odd digit's missing companion is.
+    pub padding: Padding,
+    /// The longest it may be; with a fixed length, how long it is.
+    pub max: u16,
+}
+
+impl FieldSpec {
+    /// The data of this field, length prefix read and dropped.
+    pub(super) fn read<'a>(&self, reader: &mut Reader<'a>) -> Result<&'a [u8], FaultKind> {
+        let max = usize::from(self.max);
+        let units = match self.length {
+            Length::Fixed => max,
+            Length::Prefixed(prefix) => prefix.read(reader)?,
+        };
+        let fits = units <= max;
+        let size = self.bytes(units).filter(|_| fits).ok_or(FaultKind::Length)?;
+        let data = reader.take(size).ok_or(FaultKind::Truncated)?;
+        let digits = match self.data {
+            DataEncoding::Ascii
+            | DataEncoding::Ebcdic
+            | DataEncoding::BcdTrack
+            | DataEncoding::Binary => true,
+            DataEncoding::Bcd => self.is_decimal(data, units),
+            DataEncoding::SignedBcd => {
+                self.is_decimal(data.get(1..).unwrap_or_default(), units.saturating_sub(1))
+            }
+            DataEncoding::HexAscii => data.iter().all(u8::is_ascii_hexdigit),
+            DataEncoding::HexEbcdic => {
+                data.iter().all(|byte| ebcdic::to_ascii(*byte).is_ascii_hexdigit())
+            }
+        };
+        if digits { Ok(data) } else { Err(FaultKind::Digits) }
+    }
+
+    /// How many bytes `units` of this field take, or `None` when there can be no such number.
+    pub(super) fn bytes(&self, units: usize) -> Option<usize> {
+        let halves = |digits: usize| {
+            let uneven = digits & 1 == 1 && self.padding == Padding::None;
+            (!uneven).then(|| digits.div_ceil(2))
+        };
+        let in_bytes = self.unit == Unit::Bytes;
+        match self.data {
+            DataEncoding::Ascii | DataEncoding::Ebcdic | DataEncoding::Binary => Some(units),
+            DataEncoding::Bcd | DataEncoding::BcdTrack if in_bytes => Some(units),
+            DataEncoding::Bcd | DataEncoding::BcdTrack => halves(units),
+            DataEncoding::HexAscii | DataEncoding::HexEbcdic if in_bytes => units.checked_mul(2),
+            DataEncoding::HexAscii | DataEncoding::HexEbcdic => (units & 1 == 0).then_some(units),
+            DataEncoding::SignedBcd => halves(units.checked_sub(1)?)?.checked_add(1),
+        }
+    }
+
+    /// The data as characters, cut to `N`: digits without padding, bytes as hexadecimal digits.
+    /// `whole` is a field that [`FieldSpec::read`] has accepted, with its prefix.
+    pub(super) fn text<const N: usize>(&self, whole: &[u8]) -> Text<N> {
+        let mut reader = Reader::new(whole);
+        let units = match self.length {
+            Length::Fixed => usize::from(self.max),
+            Length::Prefixed(prefix) => prefix.read(&mut reader).unwrap_or(0),
+        };
+        let data = whole.get(reader.at()..).unwrap_or_default();
+        let mut text = Text::new();
+        match self.data {
+            DataEncoding::Ascii => text.push_all(data),
+            DataEncoding::Ebcdic => push_each(&mut text, data, ebcdic::to_ascii),
+            DataEncoding::Bcd => self.digits(data, units).for_each(|digit| text.push(digit | b'0')),
+            DataEncoding::BcdTrack => self.digits(data, units).for_each(|digit| {
+                text.push(if digit == 0xd { b'=' } else { hex_digit(digit) });
+            }),
+            DataEncoding::Binary => halves(data).for_each(|half| text.push(hex_digit(half))),
+            DataEncoding::HexAscii => push_each(&mut text, data, |byte| byte.to_ascii_uppercase()),
+            DataEncoding::HexEbcdic => {
+                push_each(&mut text, data, |byte| ebcdic::to_ascii(byte).to_ascii_uppercase());
+            }
+            DataEncoding::SignedBcd => {
+                if let [sign, amount @ ..] = data {
+                    text.push(*sign);
+                    let digits = self.digits(amount, units.saturating_sub(1));
+                    digits.for_each(|digit| text.push(digit | b'0'));
+                }
+            }
+        }
+        text
+    }
+
+    /// Whether these half bytes are decimal digits, padding aside; a byte at a time where it can be.
+    #[inline]
+    fn is_decimal(&self, data: &[u8], units: usize) -> bool {
+        let odd = self.unit != Unit::Bytes && units & 1 == 1;
+        let decimal = |bytes: &[u8]| bytes.iter().all(|byte| *byte <= 0x99 && byte & 15 <= 9);
+        match (data, self.padding) {
+            ([first, rest @ ..], Padding::LeftZero) if odd => first & 15 <= 9 && decimal(rest),
+            ([rest @ .., last], _) if odd => last >> 4 <= 9 && decimal(rest),
+            _ => decimal(data),
+        }
+    }
+
+    /// The half bytes of `data` without the padding that an odd number of digits has.
+    fn digits<'a>(&self, data: &'a [u8], units: usize) -> impl Iterator<Item = u8> + use<'a> {
+        let (skipped, count) = if self.unit == Unit::Bytes {
+            (0, usize::MAX)
+        } else {
+            (usize::from(self.padding == Padding::LeftZero && units & 1 == 1), units)
+        };
+        halves(data).skip(skipped).take(count)
+    }
+}
+
+impl Prefix {
+    /// How many bytes it takes.
+    pub(super) const fn bytes(self) -> usize {
+        match self.encoding {
+            LengthEncoding::Ascii | LengthEncoding::Ebcdic => self.digits as usize,
+            LengthEncoding::Bcd | LengthEncoding::Binary => (self.digits as usize).div_ceil(2),
+        }
+    }
+
+    /// The number it holds. Digits only: a sign or a blank is no length.
+    fn read(self, reader: &mut Reader<'_>) -> Result<usize, FaultKind> {
+        let bytes = reader.take(self.bytes()).ok_or(FaultKind::Truncated)?;
+        let number = match self.encoding {
+            LengthEncoding::Ascii => number(10, bytes.iter().map(|byte| byte.wrapping_sub(b'0'))),
+            LengthEncoding::Ebcdic => {
+                number(10, bytes.iter().map(|byte| byte.wrapping_sub(ebcdic::ZERO)))
+            }
+            LengthEncoding::Bcd => number(10, halves(bytes)),
+            LengthEncoding::Binary => number(16, halves(bytes)),
+        };
+        number.ok_or(FaultKind::Length)
+    }
+
+    /// Appends `count`, which has no more digits than the prefix.
+    pub(crate) fn write(self, count: usize, out: &mut Vec<u8>) {
+        let mut digits = [0u8; 6];
+        let mut left = count;
+        for digit in digits.iter_mut().rev() {
+            let binary = self.encoding == LengthEncoding::Binary;
+            let (rest, last) = if binary { (left >> 4, left & 15) } else { (left / 10, left % 10) };
+            *digit = last as u8;
+            left = rest;
+        }
+        let zero = match self.encoding {
+            LengthEncoding::Ascii => b'0',
+            LengthEncoding::Ebcdic => ebcdic::ZERO,
+            LengthEncoding::Bcd | LengthEncoding::Binary => {
+                let (pairs, _) = digits.as_chunks::<2>();
+                let unused = pairs.len().saturating_sub(self.bytes());
+                out.extend(pairs.iter().skip(unused).map(|[high, low]| high << 4 | low));
+                return;
+            }
+        };
+        let unused = digits.len().saturating_sub(self.bytes());
+        out.extend(digits.iter().skip(unused).map(|digit| digit | zero));
+    }
+}
+
+/// The number of these digits, or `None` when one of them is not a digit of that base.
+fn number(base: usize, digits: impl Iterator<Item = u8>) -> Option<usize> {
+    digits.map(usize::from).try_fold(0usize, |number, digit| {
+        (digit < base).then(|| number.saturating_mul(base).saturating_add(digit))
+    })
+}
+
+/// Each byte's high and low half, in order.
+fn halves(bytes: &[u8]) -> impl Iterator<Item = u8> + use<'_> {
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15])
+}
+
+/// The hexadecimal digit of a value below 16, in ASCII.
+pub(super) const fn hex_digit(value: u8) -> u8 {
+    match value & 15 {
+        digit @ 0..=9 => digit | b'0',
+        letter => letter.wrapping_add(b'A' - 10),
+    }
+}
+
+fn push_each<const N: usize>(text: &mut Text<N>, data: &[u8], to_ascii: impl Fn(u8) -> u8) {
+    data.iter().take(N).for_each(|byte| text.push(to_ascii(*byte)));
+}

@@ -1,0 +1,33 @@
+//! ISO 8583 messages: how one is read where it lies, and how an answer is spliced from it.
+//!
+//! A [`Dialect`] says as data how one network lays its fields out; a [`View`] walks a message once
+//! and keeps offsets; [`compose`] builds an answer from the request's own bytes. Nothing here
+//! rebuilds a message that passes through, decides what is answered, or knows framing, headers,
+//! time or limits. A peer's bytes come in through [`View::parse`] and can make it fail, not panic.
+
+// Lengths and offsets come from a peer: arithmetic says what happens at its ends.
+#![cfg_attr(not(test), deny(clippy::arithmetic_side_effects))]
+
+mod bitmap;
+mod code;
+mod dialect;
+mod ebcdic;
+mod fault;
+mod field;
+mod mti;
+mod reader;
+mod reply;
+mod table;
+mod view;
+mod walk;
+
+pub use bitmap::{BitmapEncoding, BitmapLayout, BitmapRule, FieldSet, FieldSetIter};
+pub use code::{LocalCode, approves};
+pub use dialect::Dialect;
+pub use fault::{Fault, FaultKind, Unreadable};
+pub use field::{Content, DataEncoding, FieldSpec, Length, LengthEncoding, Padding, Prefix, Unit};
+pub use mti::{Mti, MtiEncoding};
+pub use reply::{NEVER_ECHOED, NoReply, Slot, compose};
+pub use table::{RowFault, TableError};
+pub use view::View;
+pub use walk::Spans;

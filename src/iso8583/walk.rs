@@ -1,0 +1,279 @@
+//! The one forward walk over a message's fields. It copies nothing and allocates nothing: it leaves
+//! three offsets for each field in a scratch that the caller keeps.
+
+use std::ops::Range;
+
+use super::bitmap::FieldSet;
+use super::dialect::Dialect;
+use super::fault::{Fault, FaultKind};
+use super::field::{DataEncoding, FieldSpec, Length, LengthEncoding, Unit};
+use super::reader::Reader;
+
+/// The first field of a word.
+const FIRST_BIT: u64 = 1 << 63;
+
+/// Where one field lies. Bodies are at most 65,535 bytes long.
+#[derive(Clone, Copy)]
+struct Span {
+    /// Its length prefix, or its data if it has none.
+    start: u16,
+    data: u16,
+    end: u16,
+}
+
+/// Room for the offsets of one message's fields, to be used again for the next one. What an earlier
+/// message left in it is not cleared: only fields that the present one has are ever looked up.
+pub struct Spans {
+    by_field: [Span; 256],
+}
+
+impl Spans {
+    /// Where a field's data lie; meaningful only for a field that was read.
+    #[inline]
+    pub(super) fn data(&self, de: u8) -> Option<Range<usize>> {
+        let span = self.by_field.get(usize::from(de))?;
+        Some(usize::from(span.data)..usize::from(span.end))
+    }
+
+    /// The same with its length prefix.
+    #[inline]
+    pub(super) fn whole(&self, de: u8) -> Option<Range<usize>> {
+        let span = self.by_field.get(usize::from(de))?;
+        Some(usize::from(span.start)..usize::from(span.end))
+    }
+
+    #[inline]
+    fn set(&mut self, de: u8, start: usize, data: usize, end: usize) {
+        if let Some(span) = self.by_field.get_mut(usize::from(de)) {
+            // The view refuses bodies that 16 bits do not reach, so none is cut.
+            *span = Span { start: start as u16, data: data as u16, end: end as u16 };
+        }
+    }
+}
+
+impl Default for Spans {
+    fn default() -> Self {
+        Self { by_field: [Span { start: 0, data: 0, end: 0 }; 256] }
+    }
+}
+
+impl std::fmt::Debug for Spans {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Spans(..)")
+    }
+}
+
+/// What the walk does at a field. Nearly all fields of ASCII dialects are of the first kinds, whose
+/// data need no look at all; the others are read by [`FieldSpec::read`].
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Step {
+    Undefined,
+    /// So many bytes.
+    Fixed(u16),
+    /// Two ASCII digits, then as many bytes, at most so many.
+    Ascii2(u16),
+    /// Three ASCII digits, then as many bytes, at most so many.
+    Ascii3(u16),
+    Other,
+}
+
+impl Step {
+    pub(super) fn of(spec: &FieldSpec) -> Self {
+        // What has as many bytes as units, and no digits to check.
+        let plain = match spec.data {
+            DataEncoding::Ascii | DataEncoding::Ebcdic | DataEncoding::Binary => true,
+            DataEncoding::BcdTrack => spec.unit == Unit::Bytes,
+            _ => false,
+        };
+        match spec.length {
+            _ if !plain => Self::Other,
+            Length::Fixed => Self::Fixed(spec.max),
+            Length::Prefixed(prefix) => match (prefix.encoding, prefix.digits) {
+                (LengthEncoding::Ascii, 2) => Self::Ascii2(spec.max),
+                (LengthEncoding::Ascii, 3) => Self::Ascii3(spec.max),
+                _ => Self::Other,
+            },
+        }
+    }
+}
+
+/// Reads bitmap and fields to the exact end of the message: the fields that are announced, those
+/// that were read, and the first fault if there is one.
+#[inline]
+pub(super) fn walk(
+    dialect: &Dialect,
+    reader: &mut Reader<'_>,
+    spans: &mut Spans,
+) -> (FieldSet, FieldSet, Option<Fault>) {
+    let announced = match dialect.bitmap().read(reader) {
+        Ok(announced) => announced,
+        Err(kind) => {
+            return (FieldSet::EMPTY, FieldSet::EMPTY, Some(Fault { field: 1, kind }));
+        }
+    };
+    let mut left = announced.words();
+    for (word, before) in left.iter_mut().zip([1u8, 65, 129]) {
+        while *word != 0 {
+            let place = word.leading_zeros();
+            let de = before.wrapping_add(place as u8);
+            let start = reader.at();
+            match read_field(dialect, de, reader) {
+                Ok(data) => spans.set(de, start, data, reader.at()),
+                Err(kind) => {
+                    let read = announced.difference(FieldSet::from_words(left));
+                    return (announced, read, Some(Fault { field: de, kind }));
+                }
+            }
+            *word &= !FIRST_BIT.wrapping_shr(place);
+        }
+    }
+    let fault = (!reader.is_at_end())
+        .then(|| Fault { field: announced.iter().last().unwrap_or(1), kind: FaultKind::Trailing });
+    (announced, announced, fault)
+}
+
+/// Reads one field: where its data start.
+#[inline]
+fn read_field(dialect: &Dialect, de: u8, reader: &mut Reader<'_>) -> Result<usize, FaultKind> {
+    let length = match dialect.steps().get(usize::from(de)).copied().unwrap_or(Step::Undefined) {
+        Step::Fixed(length) => usize::from(length),
+        Step::Ascii2(max) => ascii_length::<2>(reader, max)?,
+        Step::Ascii3(max) => ascii_length::<3>(reader, max)?,
+        Step::Other => return read_other(dialect, de, reader),
+        Step::Undefined => return Err(FaultKind::UndefinedField),
+    };
+    let start = reader.at();
+    reader.take(length).ok_or(FaultKind::Truncated)?;
+    Ok(start)
+}
+
+#[inline]
+fn ascii_length<const DIGITS: usize>(
+    reader: &mut Reader<'_>,
+    max: u16,
+) -> Result<usize, FaultKind> {
+    let digits = reader.take_array::<DIGITS>().ok_or(FaultKind::Truncated)?;
+    let mut length = 0u16;
+    for digit in digits.map(|byte| byte.wrapping_sub(b'0')) {
+        if digit > 9 {
+            return Err(FaultKind::Length);
+        }
+        length = length.wrapping_mul(10).wrapping_add(u16::from(digit));
+    }
+    if length > max { Err(FaultKind::Length) } else { Ok(usize::from(length)) }
+}
+
+#[inline(never)]
+fn read_other(dialect: &Dialect, de: u8, reader: &mut Reader<'_>) -> Result<usize, FaultKind> {
+    let spec = dialect.field(de).ok_or(FaultKind::UndefinedField)?;
+    let data = spec.read(reader)?;
+    Ok(reader.at().saturating_sub(data.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::iso8583::{Unreadable, View};
+
+    fn faults(preset: &str, body: &[u8]) -> Option<(u8, &'static str, Vec<u8>)> {
+        let dialect = Dialect::preset(preset).unwrap();
+        let mut spans = Spans::default();
+        let view = View::parse(&dialect, body, &mut spans).unwrap();
+        view.fault().map(|fault| (fault.field, fault.kind.name(), view.fields().iter().collect()))
+    }
+
+    #[test]
+    fn a_fault_names_its_field_and_leaves_what_was_before_it() {
+        for (body, field, kind, read) in [
+            (&b"0100"[..], 1, "truncated", &[][..]),
+            (b"0100600000000000000", 1, "truncated", &[]),
+            (b"0100600000000000000G", 1, "bitmap", &[]),
+            (b"0100C000000000000000", 1, "truncated", &[]),
+            (b"01006000000000000000", 2, "truncated", &[]),
+            (b"010060000000000000001", 2, "truncated", &[]),
+            (b"0100600000000000000004123", 2, "truncated", &[]),
+            (b"01006000000000000000+41234000000", 2, "length", &[]),
+            (b"01006000000000000000 41234000000", 2, "length", &[]),
+            (b"0100600000000000000020", 2, "length", &[]),
+            (b"010060000000000000000412340000", 3, "truncated", &[2]),
+            (b"0100600000000000000004123400000000", 3, "trailing", &[2, 3]),
+            (b"010000000000000000000", 1, "trailing", &[]),
+            (b"01000000000000001000001122334455667g", 52, "digits", &[]),
+            (b"080080000000000000008000000000000001 0", 65, "digits", &[]),
+        ] {
+            let expected = Some((field, kind, read.to_vec()));
+            assert_eq!(faults("iso87_ascii", body), expected, "{}", body.escape_ascii());
+        }
+        assert_eq!(faults("iso87_ascii", b"0100400000000000000000"), None);
+    }
+
+    #[test]
+    fn an_undefined_field_is_a_fault() {
+        let table = include_str!("presets/iso87_ascii.csv");
+        let lines: Vec<&str> = table.lines().filter(|line| !line.starts_with("3,")).collect();
+        let dialect = Dialect::from_table(&lines.join("\n")).unwrap();
+        let mut spans = Spans::default();
+        let view = View::parse(&dialect, b"010060000000000000000412341234", &mut spans).unwrap();
+        assert_eq!(view.fault(), Some(Fault { field: 3, kind: FaultKind::UndefinedField }));
+        assert_eq!(view.raw(2), Some(&b"1234"[..]));
+        assert_eq!(view.whole(2), Some(&b"041234"[..]));
+        assert!(!view.has(3) && view.raw(3).is_none());
+    }
+
+    #[test]
+    fn only_a_message_without_an_mti_is_unreadable() {
+        let dialect = Dialect::preset("iso87_ascii").unwrap();
+        let mut spans = Spans::default();
+        let mut unreadable = |body: &[u8]| View::parse(&dialect, body, &mut spans).err();
+        assert_eq!(unreadable(b""), Some(Unreadable::Truncated));
+        assert_eq!(unreadable(b"080"), Some(Unreadable::Truncated));
+        assert_eq!(unreadable(b"08O0"), Some(Unreadable::Digits));
+        assert_eq!(unreadable(&[b'0'; 65_536]), Some(Unreadable::TooLong));
+        assert_eq!(unreadable(&[b'0'; 65_535]), None);
+    }
+
+    /// In a used scratch lie the offsets of the message before.
+    #[test]
+    fn nothing_of_an_earlier_message_shows_through_the_scratch() {
+        let dialect = Dialect::preset("iso87_ascii").unwrap();
+        let mut spans = Spans::default();
+        let earlier = b"010060000000000000000412341234567";
+        assert!(View::parse(&dialect, earlier, &mut spans).unwrap().has(2));
+        let view = View::parse(&dialect, b"08000020000000000000000042", &mut spans).unwrap();
+        assert_eq!(view.fault(), None);
+        assert!((0..=255).all(|de| (view.raw(de).is_some()) == (de == 11)));
+    }
+
+    #[test]
+    fn digits_two_a_byte_are_digits_and_their_padding_is_not_looked_at() {
+        let dialect = Dialect::from_table(
+            "de,content,len_kind,len_enc,data_enc,max,unit,pad,name\n\
+             0,n,fixed,none,bcd,4,digits,left0,MTI\n\
+             1,b,bitmap,none,bin,8,bytes,none,bitmap\n\
+             2,n,LL,bcd,bcd,19,digits,left0,x\n\
+             3,n,fixed,none,bcd,3,digits,rightF,x\n\
+             4,x+n,fixed,none,x_ascii+bcd,9,chars,none,x\n\
+             5,z,LL,bcd,bcd_z,37,digits,right0,x\n",
+        )
+        .unwrap();
+        let mut spans = Spans::default();
+        let mut look = |field: u8, data: &[u8]| {
+            let body = [&[1, 0, 0x80 >> (field - 1), 0, 0, 0, 0, 0, 0, 0], data].concat();
+            let view = View::parse(&dialect, &body, &mut spans).unwrap();
+            view.fault().map_or_else(
+                || String::from_utf8_lossy(view.text::<40>(field).unwrap().as_bytes()).into_owned(),
+                |fault| fault.kind.name().to_owned(),
+            )
+        };
+        assert_eq!(look(2, &[0x05, 0x01, 0x23, 0x45]), "12345");
+        assert_eq!(look(2, &[0x05, 0xf1, 0x23, 0x45]), "12345");
+        assert_eq!(look(2, &[0x05, 0x01, 0x2a, 0x45]), "digits");
+        assert_eq!(look(2, &[0x0a, 0x01, 0x23, 0x45]), "length");
+        assert_eq!(look(2, &[0x20, 0x01, 0x23, 0x45]), "length");
+        assert_eq!(look(3, &[0x12, 0x3f]), "123");
+        assert_eq!(look(3, &[0x12, 0xf3]), "digits");
+        assert_eq!(look(4, &[b'D', 0x12, 0x34, 0x56, 0x78]), "D12345678");
+        assert_eq!(look(4, &[b'D', 0x12, 0x34, 0x56, 0x7e]), "digits");
+        assert_eq!(look(5, &[0x09, 0x12, 0x34, 0xd2, 0x91, 0x2f]), "1234=2912");
+    }
+}
