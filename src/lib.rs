@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod iso8583;
+pub mod limits;
 pub mod pan;
 pub mod reason;
 pub mod traffic;
