@@ -6,6 +6,7 @@
 //! `docs/architecture.md` is the map of the house; `tests/layers.rs` holds it to it.
 
 pub mod clock;
+pub mod exchange;
 pub mod gate;
 pub mod iso8583;
 pub mod limits;

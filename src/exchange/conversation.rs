@@ -1,0 +1,424 @@
+//! The state of one link, and every transition of it.
+
+mod loss;
+
+use std::time::Duration;
+
+use super::correlate::{Choice, candidates, choose};
+use super::identity::Identifier;
+use super::inflight::{Inflight, Place};
+use super::sessions::Sessions;
+use super::{
+    ConnectionId, Flow, Outcome, Pass, Room, Sequence, SessionId, Settings, Side, Sink, Stray,
+    Trace,
+};
+use crate::clock::Moment;
+use crate::gate::{Gate, Verdict};
+use crate::iso8583::View;
+use crate::iso8583::{Slot, compose};
+use crate::limits::LimitIx;
+use crate::reason::Reason;
+use crate::traffic::{Class, Traffic};
+use crate::wire::Header;
+
+/// A message at hand, from a session.
+#[derive(Clone, Copy)]
+pub(super) struct Message<'a> {
+    pub(super) session: SessionId,
+    pub(super) frame: &'a [u8],
+    pub(super) view: &'a View<'a>,
+    pub(super) now: Moment,
+}
+
+/// What was decided on a message that goes to the host.
+#[derive(Clone, Copy)]
+struct Admission {
+    class: Class,
+    pass: Pass,
+    /// The draft is its local answer.
+    may_answer: bool,
+}
+
+/// A forwarded message whose answer is awaited.
+#[derive(Debug, Default)]
+struct Waiting {
+    session: SessionId,
+    sequence: Sequence,
+    received: Moment,
+    class: Class,
+    /// The connection that it was written to is gone.
+    lost: bool,
+    /// Somebody expects the answer; a notification is only acknowledged, if at all.
+    expected: bool,
+    prepared: Prepared,
+}
+
+/// A local answer, whole but for Field 39. Only answerable requests have one.
+#[derive(Debug, Default)]
+struct Prepared {
+    frame: Vec<u8>,
+    slot: Option<Slot>,
+}
+
+#[derive(Debug)]
+pub(super) struct Conversation {
+    deadline: Duration,
+    answer_timeout: Duration,
+    header: Header,
+    gate: Gate,
+    identifier: Identifier,
+    pub(super) sessions: Sessions,
+    /// Answerable requests in flight.
+    requests: Inflight<Waiting>,
+    /// Everything else in flight.
+    others: Inflight<Waiting>,
+    /// Requests that were answered at their deadline.
+    late: Inflight<()>,
+    /// Messages that the host originated.
+    from_host: Inflight<ConnectionId>,
+    /// The local answer to the request at hand; swapped into its entry when it is forwarded.
+    draft: Prepared,
+}
+
+impl Conversation {
+    pub(super) fn new(settings: &Settings, header: Header, gate: Gate, seed: u64) -> Self {
+        let entries_max = settings.inflight_max;
+        Self {
+            deadline: settings.deadline,
+            answer_timeout: settings.answer_timeout,
+            header,
+            gate,
+            identifier: Identifier::new(&settings.match_fields, seed),
+            sessions: Sessions::default(),
+            requests: Inflight::new(entries_max, seed),
+            others: Inflight::new(entries_max, seed),
+            late: Inflight::new(entries_max, seed),
+            from_host: Inflight::new(entries_max, seed),
+            draft: Prepared::default(),
+        }
+    }
+
+    pub(super) const fn in_flight(&self) -> (usize, usize) {
+        (self.requests.len(), self.others.len())
+    }
+
+    /// A message without an MTI: nothing is known of it, so nothing may be decided about it.
+    pub(super) fn unreadable(
+        &mut self,
+        session: SessionId,
+        frame: &[u8],
+        sink: &mut impl Sink,
+    ) -> Flow {
+        let flow = self.pass_on(session, frame, Pass::Unread, sink);
+        if flow == Flow::Taken {
+            sink.record(Outcome::Unreadable(Side::Network));
+        }
+        flow
+    }
+
+    /// The network answers a message of the host's own.
+    pub(super) fn answer_to_host(&mut self, message: &Message<'_>, sink: &mut impl Sink) -> Flow {
+        let Message { session, frame, view, .. } = *message;
+        if sink.room(frame.len()) == Room::Full {
+            return Flow::Wait;
+        }
+        if let Some(fault) = view.fault() {
+            sink.record(Outcome::Malformed(Side::Network, fault));
+        }
+        let answer = self.identifier.of_answer(view);
+        let asked = choose(&answer, candidates(0, &self.from_host, &answer));
+        if let Choice::One(_, place) = asked
+            && let Some(connection) = self.from_host.remove(place)
+            && sink.give_back(*connection, frame)
+        {
+            self.sessions.spoke(session);
+            sink.record(Outcome::Returned);
+            return Flow::Taken;
+        }
+        self.pass_on(session, frame, Pass::Protected, sink)
+    }
+
+    /// Queues what is neither limited nor answered.
+    fn pass_on(
+        &mut self,
+        session: SessionId,
+        frame: &[u8],
+        pass: Pass,
+        sink: &mut impl Sink,
+    ) -> Flow {
+        let class = Class::Protected;
+        match sink.room(frame.len()) {
+            Room::Full => return Flow::Wait,
+            Room::Down => sink.record(Outcome::Unsent { class }),
+            Room::Tight | Room::Open => match sink.forward(frame) {
+                Some(_) => sink.record(Outcome::Forwarded { class, pass }),
+                None => sink.record(Outcome::Unsent { class }),
+            },
+        }
+        self.sessions.spoke(session);
+        Flow::Taken
+    }
+
+    /// A request, an advice, or whatever else the network originates.
+    pub(super) fn request(&mut self, message: &Message<'_>, sink: &mut impl Sink) -> Flow {
+        let Message { session, frame, view, now } = *message;
+        let may_answer = self.gate.may_answer(view) && self.prepare(frame, view);
+        let room = sink.room(frame.len());
+        if room == Room::Full && !may_answer {
+            return Flow::Wait;
+        }
+        self.sessions.spoke(session);
+        if let Some(fault) = view.fault() {
+            sink.record(Outcome::Malformed(Side::Network, fault));
+        }
+        let traffic = self.gate.classify(view);
+        let class = traffic.class;
+        let crowded = room != Room::Open || self.requests.is_full();
+        match (room, may_answer) {
+            (Room::Down, false) => sink.record(Outcome::Unsent { class }),
+            (Room::Down, true) => self.refuse(session, class, Reason::Unavailable, None, sink),
+            (_, true) if crowded => self.refuse(session, class, Reason::Overload, None, sink),
+            _ => {
+                let verdict = self.gate.admit(&traffic, may_answer, now);
+                record_verdict(&verdict, sink);
+                match verdict.refused_by {
+                    limit @ Some(_) if may_answer => {
+                        self.refuse(session, class, Reason::Limit, limit, sink);
+                    }
+                    refused_by => {
+                        let enforceable = refused_by.is_none() && room == Room::Open;
+                        let pass = pass_of(&traffic, enforceable);
+                        self.forward(message, Admission { class, pass, may_answer }, sink);
+                    }
+                }
+            }
+        }
+        Flow::Taken
+    }
+
+    /// Builds the local answer of the request at hand; false when this dialect cannot express it.
+    fn prepare(&mut self, frame: &[u8], view: &View<'_>) -> bool {
+        self.draft.frame.clear();
+        self.header.answer(frame, &mut self.draft.frame);
+        let composed = compose(view, &self.gate.settings().echo, &mut self.draft.frame);
+        self.draft.slot = composed.ok();
+        self.draft.slot.is_some()
+    }
+
+    /// Answers the request at hand with the prepared answer. The host never sees it.
+    fn refuse(
+        &mut self,
+        session: SessionId,
+        class: Class,
+        reason: Reason,
+        limit: Option<LimitIx>,
+        sink: &mut impl Sink,
+    ) {
+        let waited = Duration::ZERO;
+        if speak(&mut self.draft, session, reason, &self.gate, sink) {
+            sink.record(Outcome::Answered { class, reason, limit, waited });
+        } else {
+            sink.record(Outcome::Unheard { class, reason });
+        }
+    }
+
+    /// Queues a message for the host and keeps in mind who asked.
+    fn forward(&mut self, message: &Message<'_>, admission: Admission, sink: &mut impl Sink) {
+        let Message { session, frame, view, now } = *message;
+        let Admission { class, pass, may_answer } = admission;
+        let Some(sequence) = sink.forward(frame) else {
+            return if may_answer {
+                self.refuse(session, class, Reason::Malfunction, None, sink);
+            } else {
+                sink.record(Outcome::Unsent { class });
+            };
+        };
+        sink.record(Outcome::Forwarded { class, pass });
+        let Some(identity) = self.identifier.of_request(view) else { return };
+        let waiting = if may_answer {
+            let waiting = self.requests.insert(identity, now.after(self.deadline));
+            std::mem::swap(&mut waiting.prepared, &mut self.draft);
+            waiting
+        } else {
+            make_room(&mut self.others, &mut self.sessions, sink);
+            self.others.insert(identity, now.after(self.answer_timeout))
+        };
+        waiting.session = session;
+        waiting.sequence = sequence;
+        waiting.received = now;
+        waiting.class = class;
+        waiting.lost = false;
+        waiting.expected = view.mti().expects_answer();
+        if waiting.expected {
+            self.sessions.owe(session);
+        }
+    }
+
+    /// The host answers.
+    pub(super) fn answer(
+        &mut self,
+        frame: &[u8],
+        view: &View<'_>,
+        now: Moment,
+        sink: &mut impl Sink,
+    ) {
+        let answer = self.identifier.of_answer(view);
+        // Those that were answered at their deadline are candidates like the others: what is meant
+        // for one of them must not go to a request that merely looks like it.
+        let all = candidates(0, &self.requests, &answer)
+            .chain(candidates(1, &self.others, &answer))
+            .chain(candidates(2, &self.late, &answer));
+        let found = match choose(&answer, all) {
+            Choice::One(0, place) => self.requests.remove(place).ok_or(Stray::Unmatched),
+            Choice::One(1, place) => self.others.remove(place).ok_or(Stray::Unmatched),
+            Choice::One(_, place) => {
+                self.late.remove(place);
+                Err(Stray::Late)
+            }
+            Choice::Ambiguous => Err(Stray::Ambiguous),
+            Choice::None => Err(Stray::Unmatched),
+        };
+        let waiting = match found {
+            Ok(waiting) => waiting,
+            // It is never delivered.
+            Err(stray) => return sink.record(Outcome::Stray(stray, Trace::of(view))),
+        };
+        let session = waiting.session;
+        if sink.deliver(session, frame) {
+            let waited = now.since(waiting.received);
+            sink.record(Outcome::Delivered { class: waiting.class, waited });
+        } else {
+            sink.record(Outcome::Stray(Stray::Undeliverable, Trace::of(view)));
+        }
+        if waiting.expected {
+            self.sessions.settle(session);
+        }
+    }
+
+    /// The host has something to say of its own: the session that spoke last is to hear it.
+    pub(super) fn host_originated(
+        &mut self,
+        connection: ConnectionId,
+        frame: &[u8],
+        view: &View<'_>,
+        now: Moment,
+        sink: &mut impl Sink,
+    ) {
+        let Some(session) = self.sessions.most_recent() else {
+            return sink.record(Outcome::Stray(Stray::NoSession, Trace::of(view)));
+        };
+        if !sink.deliver(session, frame) {
+            return sink.record(Outcome::Stray(Stray::Undeliverable, Trace::of(view)));
+        }
+        sink.record(Outcome::HostOriginated);
+        if let Some(identity) = self.identifier.of_request(view) {
+            forget_oldest_if_full(&mut self.from_host);
+            *self.from_host.insert(identity, now.after(self.answer_timeout)) = connection;
+        }
+    }
+
+    pub(super) fn tick(&mut self, now: Moment, sink: &mut impl Sink) {
+        while let Some(place) = self.requests.due(now) {
+            self.answer_at_deadline(place, now, sink);
+        }
+        while let Some(place) = self.others.due(now) {
+            let Some(waiting) = self.others.remove(place) else { return };
+            if waiting.expected {
+                self.sessions.settle(waiting.session);
+                sink.record(Outcome::Unanswered { class: waiting.class });
+            }
+        }
+        while let Some(place) = self.late.due(now) {
+            self.late.remove(place);
+        }
+        while let Some(place) = self.from_host.due(now) {
+            self.from_host.remove(place);
+        }
+    }
+
+    fn answer_at_deadline(&mut self, place: Place, now: Moment, sink: &mut impl Sink) {
+        let identity = self.requests.identity(place).unwrap_or_default();
+        let Some(waiting) = self.requests.remove(place) else { return };
+        self.sessions.settle(waiting.session);
+        // A request that was still queued must not reach the host after it was answered: the host
+        // would put a hold on money for a sale that was declined.
+        let reason = match (sink.withdraw(waiting.sequence), waiting.lost) {
+            (true, _) => Reason::Overload,
+            (false, true) => Reason::Lost,
+            (false, false) => Reason::Deadline,
+        };
+        answer_waiting(waiting, reason, &self.gate, now, sink);
+        if reason.forwarded() {
+            forget_oldest_if_full(&mut self.late);
+            self.late.insert(identity, now.after(self.answer_timeout));
+        }
+    }
+}
+
+/// Sends the prepared answer of an entry that was just removed.
+fn answer_waiting(
+    waiting: &mut Waiting,
+    reason: Reason,
+    gate: &Gate,
+    now: Moment,
+    sink: &mut impl Sink,
+) {
+    let class = waiting.class;
+    if speak(&mut waiting.prepared, waiting.session, reason, gate, sink) {
+        let waited = now.since(waiting.received);
+        sink.record(Outcome::Answered { class, reason, limit: None, waited });
+    } else {
+        sink.record(Outcome::Unheard { class, reason });
+    }
+}
+
+/// Writes the code for `reason` into a prepared answer and sends it.
+fn speak(
+    prepared: &mut Prepared,
+    session: SessionId,
+    reason: Reason,
+    gate: &Gate,
+    sink: &mut impl Sink,
+) -> bool {
+    let code = gate.settings().codes.get(reason);
+    let written = prepared.slot.is_some_and(|slot| slot.write(&mut prepared.frame, code));
+    written && sink.deliver(session, &prepared.frame)
+}
+
+fn record_verdict(verdict: &Verdict, sink: &mut impl Sink) {
+    if !verdict.shadowed.is_empty() {
+        sink.record(Outcome::Shadowed(verdict.shadowed));
+    }
+    if !verdict.forgiven.is_empty() {
+        sink.record(Outcome::Forgiven(verdict.forgiven));
+    }
+}
+
+const fn pass_of(traffic: &Traffic, enforceable: bool) -> Pass {
+    match (traffic.class, enforceable) {
+        (Class::Protected, _) => Pass::Protected,
+        (_, true) => Pass::Admitted,
+        (_, false) => Pass::Unenforceable,
+    }
+}
+
+/// Protected messages always go; what a full register forgets is only where an answer belongs.
+fn make_room(others: &mut Inflight<Waiting>, sessions: &mut Sessions, sink: &mut impl Sink) {
+    if others.is_full()
+        && let Some(oldest) = others.oldest()
+        && let Some(waiting) = others.remove(oldest)
+    {
+        if waiting.expected {
+            sessions.settle(waiting.session);
+        }
+        sink.record(Outcome::Forgotten);
+    }
+}
+
+fn forget_oldest_if_full<T: Default>(register: &mut Inflight<T>) {
+    if register.is_full()
+        && let Some(oldest) = register.oldest()
+    {
+        register.remove(oldest);
+    }
+}

@@ -1,0 +1,177 @@
+//! What became of a message, for those who count and log: the exchange itself does neither.
+
+use std::time::Duration;
+
+use crate::iso8583::Mti;
+use crate::iso8583::{Fault, View};
+use crate::limits::{LimitIx, LimitSet};
+use crate::reason::Reason;
+use crate::traffic::{Class, Text};
+
+/// Something that happened to one message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// A message of the network was queued for the host, unchanged.
+    Forwarded {
+        /// Its class.
+        class: Class,
+        /// Why it was let through.
+        pass: Pass,
+    },
+    /// Limits in shadow mode would have refused it.
+    Shadowed(LimitSet),
+    /// It was protected, and limits were so deep in debt that its charge was forgiven.
+    Forgiven(LimitSet),
+    /// tollgate answered a request itself.
+    Answered {
+        /// Its class.
+        class: Class,
+        /// Why.
+        reason: Reason,
+        /// The limit, when that was the reason.
+        limit: Option<LimitIx>,
+        /// From the request's arrival to this answer.
+        waited: Duration,
+    },
+    /// tollgate's own answer reached nobody: its session is gone, or takes no more bytes.
+    Unheard {
+        /// Its class.
+        class: Class,
+        /// Why it was answered.
+        reason: Reason,
+    },
+    /// The host's answer was queued for the session that asked, unchanged.
+    Delivered {
+        /// The request's class.
+        class: Class,
+        /// From the request's arrival to this answer.
+        waited: Duration,
+    },
+    /// A message that the host originated was queued for a session.
+    HostOriginated,
+    /// The network's answer to such a message was queued for the host.
+    Returned,
+    /// A message that cannot be read to its end. It went its way all the same.
+    Malformed(Side, Fault),
+    /// A message without so much as an MTI: forwarded if it came from the network, else dropped.
+    Unreadable(Side),
+    /// A message that tollgate may not answer found no connection to the host: silence. Its sender
+    /// keeps it and sends it again.
+    Unsent {
+        /// Its class.
+        class: Class,
+    },
+    /// The host has not answered a protected message within `answer_timeout`.
+    Unanswered {
+        /// Its class.
+        class: Class,
+    },
+    /// The oldest protected message in flight was forgotten to make room for a newer one; its answer
+    /// will find nobody.
+    Forgotten,
+    /// An answer, or a message of the host's own, that reached nobody.
+    Stray(Stray, Trace),
+}
+
+/// Why a message was let through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pass {
+    /// Every limit that applies had a token for it.
+    Admitted,
+    /// It is never refused.
+    Protected,
+    /// It would have been refused, but tollgate may not answer it.
+    Unenforceable,
+    /// It has no MTI, so that no limit applies.
+    Unread,
+}
+
+impl Pass {
+    /// Every one, in the order of their numbers.
+    pub const ALL: [Self; 4] = [Self::Admitted, Self::Protected, Self::Unenforceable, Self::Unread];
+
+    /// The name in metric labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admitted => "forward",
+            Self::Protected => "pass_protected",
+            Self::Unenforceable => "unenforceable",
+            Self::Unread => "pass_unread",
+        }
+    }
+}
+
+/// From whom a message came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// From a session of the link.
+    Network,
+    /// From a connection to the host.
+    Host,
+}
+
+/// Why an answer reached nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stray {
+    /// tollgate had answered at the deadline.
+    Late,
+    /// The session that asked is gone, or takes no more bytes.
+    Undeliverable,
+    /// No request in flight fits it.
+    Unmatched,
+    /// Several requests in flight fit it, and they are not the same.
+    Ambiguous,
+    /// A message of the host's own while no session is open.
+    NoSession,
+}
+
+impl Stray {
+    /// Every kind, in the order of their numbers.
+    pub const ALL: [Self; 5] =
+        [Self::Late, Self::Undeliverable, Self::Unmatched, Self::Ambiguous, Self::NoSession];
+
+    /// The name in logs and metric labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Late => "late",
+            Self::Undeliverable => "undeliverable",
+            Self::Unmatched => "unmatched",
+            Self::Ambiguous => "ambiguous",
+            Self::NoSession => "no_session",
+        }
+    }
+}
+
+/// What may be said of a message in a log: enough to find it on the other side, nothing of a card.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trace {
+    /// Its MTI.
+    pub mti: Mti,
+    /// DE11.
+    pub stan: Text<12>,
+    /// DE37; empty if the message cannot be read to its end. Behind a wrong length its place may
+    /// hold twelve digits of a card, where six are the most that may be shown.
+    pub rrn: Text<12>,
+    /// It answers an authorization or financial request, and Field 39 approves: the host has put a
+    /// hold on somebody's money.
+    pub approves: bool,
+}
+
+impl Trace {
+    pub(super) fn of(view: &View<'_>) -> Self {
+        let mti = view.mti();
+        // The same code in an answer to an advice, a reversal or an echo moves no money.
+        let of_request = matches!((mti.class(), mti.function()), (1 | 2, 1));
+        let approves = of_request
+            && view
+                .text::<4>(39)
+                .is_some_and(|code| crate::iso8583::approves(mti.version(), code.as_bytes()));
+        let rrn = if view.fault().is_none() { view.text(37) } else { None };
+        Self {
+            mti,
+            stan: view.text(11).unwrap_or_default(),
+            rrn: rrn.unwrap_or_default(),
+            approves,
+        }
+    }
+}
