@@ -10,6 +10,7 @@ pub mod exchange;
 pub mod gate;
 pub mod iso8583;
 pub mod limits;
+pub mod net;
 pub mod pan;
 pub mod reason;
 pub mod traffic;

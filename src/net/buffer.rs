@@ -1,0 +1,167 @@
+//! Bytes on their way in and out of one connection.
+
+use crate::wire::{FrameError, Framing};
+
+/// What is read at once at most. One turn of one peer stays short that way.
+const READ_BYTES: usize = 64 * 1024;
+
+/// Bytes that were read and not yet dealt with.
+#[derive(Debug)]
+pub struct ReadBuffer {
+    bytes: Box<[u8]>,
+    head: usize,
+    tail: usize,
+}
+
+impl ReadBuffer {
+    /// A buffer that holds the longest frame with its length, and more.
+    pub fn new(framing: Framing, frame_bytes_max: usize) -> Self {
+        let longest = framing.prefix_bytes().saturating_add(frame_bytes_max);
+        Self { bytes: vec![0; READ_BYTES.max(longest)].into(), head: 0, tail: 0 }
+    }
+
+    /// The bytes, in the order in which they came.
+    pub fn unread(&self) -> &[u8] {
+        self.bytes.get(self.head..self.tail).unwrap_or_default()
+    }
+
+    /// Whether the last read took all that there was room for, so that there is most likely more.
+    pub fn is_full(&self) -> bool {
+        self.tail == self.bytes.len()
+    }
+
+    /// The first `bytes` of them are dealt with.
+    pub fn consume(&mut self, bytes: usize) {
+        self.head = self.head.saturating_add(bytes).min(self.tail);
+        if self.head == self.tail {
+            self.head = 0;
+            self.tail = 0;
+        }
+    }
+
+    /// Where the next bytes are to be read to; never empty while less than a frame is unread. What
+    /// is left is moved to the front when half of the buffer is used up: it is then most often the
+    /// beginning of one frame.
+    pub(super) fn free(&mut self) -> &mut [u8] {
+        if self.head > 0 && self.tail > self.bytes.len() / 2 {
+            self.bytes.copy_within(self.head..self.tail, 0);
+            self.tail -= self.head;
+            self.head = 0;
+        }
+        self.bytes.get_mut(self.tail..).unwrap_or_default()
+    }
+
+    /// `bytes` were read there.
+    pub(super) fn filled(&mut self, bytes: usize) {
+        self.tail = self.tail.saturating_add(bytes).min(self.bytes.len());
+    }
+}
+
+/// Frames that wait to be written to one connection, up to a bound.
+#[derive(Debug)]
+pub struct WriteBuffer {
+    framing: Framing,
+    bytes: Vec<u8>,
+    written: usize,
+    bytes_max: usize,
+}
+
+impl WriteBuffer {
+    /// An empty buffer for at most `bytes_max` bytes.
+    pub const fn new(framing: Framing, bytes_max: usize) -> Self {
+        Self { framing, bytes: Vec::new(), written: 0, bytes_max }
+    }
+
+    /// Appends a frame.
+    ///
+    /// # Errors
+    /// When there is no room for it, or the framing cannot carry it; then nothing was appended.
+    pub fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
+        if self.pending().len().saturating_add(frame.len()) > self.bytes_max {
+            return Err(PushError::Full);
+        }
+        Ok(self.framing.join(frame, &mut self.bytes)?)
+    }
+
+    /// Forgets what was not written: nobody is left to take it.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.written = 0;
+    }
+
+    /// What is still to be written.
+    pub fn pending(&self) -> &[u8] {
+        self.bytes.get(self.written..).unwrap_or_default()
+    }
+
+    /// `bytes` of it were written.
+    pub fn advance(&mut self, bytes: usize) {
+        self.written = self.written.saturating_add(bytes);
+        if self.written >= self.bytes.len() {
+            self.clear();
+        } else if self.written > self.bytes_max / 2 {
+            self.bytes.drain(..self.written);
+            self.written = 0;
+        }
+    }
+}
+
+/// Why a frame was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// The peer does not take its bytes.
+    #[error("no room")]
+    Full,
+    /// The framing has no length for it.
+    #[error(transparent)]
+    Framing(#[from] FrameError),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_into(buffer: &mut ReadBuffer, bytes: &[u8]) {
+        buffer.free()[..bytes.len()].copy_from_slice(bytes);
+        buffer.filled(bytes.len());
+    }
+
+    #[test]
+    fn bytes_come_out_in_order_over_any_number_of_refills() {
+        let mut buffer = ReadBuffer::new(Framing::Be16, 4_096);
+        let (mut next_in, mut next_out) = (0_u8, 0_u8);
+        for round in 1..3_000_usize {
+            let bytes: Vec<u8> = (0..round % 97)
+                .map(|_| {
+                    next_in = next_in.wrapping_add(1);
+                    next_in
+                })
+                .collect();
+            read_into(&mut buffer, &bytes);
+            for _ in 0..buffer.unread().len().min(round % 89) {
+                next_out = next_out.wrapping_add(1);
+                assert_eq!(buffer.unread()[0], next_out);
+                buffer.consume(1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_buffer_that_holds_part_of_the_longest_frame_has_room_for_the_rest() {
+        let mut buffer = ReadBuffer::new(Framing::Be16, 65_535);
+        read_into(&mut buffer, &vec![7; 65_537]);
+        buffer.consume(65_530);
+        assert!(buffer.free().len() >= 65_530);
+    }
+
+    #[test]
+    fn a_full_write_buffer_takes_nothing_and_takes_again_once_written() {
+        let mut buffer = WriteBuffer::new(Framing::Be16, 10);
+        assert_eq!(buffer.push(&[1; 8]), Ok(()));
+        assert_eq!(buffer.push(&[2; 8]), Err(PushError::Full));
+        assert_eq!(buffer.pending().len(), 10);
+        buffer.advance(10);
+        assert_eq!(buffer.push(&[2; 8]), Ok(()));
+        assert_eq!(buffer.pending(), [0, 8, 2, 2, 2, 2, 2, 2, 2, 2]);
+    }
+}

@@ -1,0 +1,25 @@
+//! How one accepted connection is read: its framing, and what is too long or too slow.
+
+use std::time::Duration;
+
+use crate::wire::Framing;
+
+/// How a session is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// How frames are cut.
+    pub framing: Framing,
+    /// Longest frame, in bytes; a longer one closes the session.
+    pub frame_bytes_max: usize,
+    /// A frame begun must be whole by then, and an answer begun must be taken by then.
+    pub frame_timeout: Duration,
+    /// A session that sends nothing for so long is closed; `None` never.
+    pub idle_timeout: Option<Duration>,
+}
+
+impl Settings {
+    /// Default of `frame_bytes_max`.
+    pub const FRAME_BYTES_MAX: usize = 4_096;
+    /// Default of `frame_timeout`.
+    pub const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
+}
