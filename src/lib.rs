@@ -15,3 +15,4 @@ pub mod pan;
 pub mod reason;
 pub mod traffic;
 pub mod wire;
+pub mod worker;

@@ -1,0 +1,442 @@
+//! One link on its worker: its exchange, its buffers, and the turns in which the two meet.
+//!
+//! A turn is synchronous from the first byte to the last decision: everything a peer has sent is
+//! cut, decided and queued before anybody else runs, with one reading of the clock. Nothing is
+//! written in it; that is the flush, after all peers that were ready have had their turn.
+
+#[cfg(test)]
+mod allocations;
+mod host;
+
+use std::net::SocketAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, watch};
+use tracing::{debug, info, warn};
+
+use super::counters::{Closed, LinkCounters};
+use super::port::{Found, Port, Stalled};
+use super::record::{Recorder, Throttle};
+use crate::clock::{Clock, Moment};
+use crate::exchange::{Exchange, Flow, SessionId};
+use crate::limits::Policy;
+use crate::net::buffer::ReadBuffer;
+use crate::net::session;
+use crate::net::stream::Writer;
+use crate::wire::{FrameError, Framing};
+
+/// Frames that one peer may have dealt with before the others get their turn.
+const FRAMES_PER_TURN: usize = 128;
+/// Lines a second about sessions that open, and about those that close: a peer that connects again
+/// and again must not fill the log.
+const SESSION_LINES: u32 = 20;
+/// One turn in so many is timed: the second reading of the clock costs as much as a decision.
+const TURNS_PER_TIMING: u32 = 16;
+
+/// What a peer's task does after a turn.
+#[derive(Debug)]
+pub(super) enum Next {
+    /// Read more.
+    Read,
+    /// Let others run and take another turn.
+    Yield,
+    /// Take another turn when there is room again.
+    Wait,
+    /// Its lengths cannot be believed.
+    Close(FrameError),
+    /// The session is gone.
+    End,
+}
+
+impl Next {
+    /// Since when a frame has been begun and not finished, after a turn of so many frames.
+    fn begun_since(
+        &self,
+        before: Option<Moment>,
+        buffer: &ReadBuffer,
+        frames: usize,
+        now: Moment,
+    ) -> Option<Moment> {
+        let begun = matches!(self, Self::Read) && !buffer.unread().is_empty();
+        match (begun, frames) {
+            (false, _) => None,
+            (true, 0) => before.or(Some(now)),
+            (true, _) => Some(now),
+        }
+    }
+}
+
+/// What a link shares with its worker.
+#[derive(Clone, Debug)]
+pub(super) struct Surroundings {
+    pub(super) clock: Clock,
+    pub(super) policy: Arc<Policy>,
+    pub(super) worker: usize,
+}
+
+/// One link on its worker.
+#[derive(Debug)]
+pub(super) struct Link {
+    name: Arc<str>,
+    surroundings: Surroundings,
+    exchange: Exchange,
+    port: Port,
+    session: session::Settings,
+    host_framing: Framing,
+    /// Whether a connection to the host is up; the listener watches it.
+    host_up: watch::Sender<bool>,
+    /// Sessions are closed while no connection to the host is up.
+    close_when_down: bool,
+    /// Wakes sessions that wait for room.
+    room: Rc<Notify>,
+    waiting_for_room: bool,
+    turns: u32,
+    found: Found,
+    openings: Throttle,
+    closings: Throttle,
+    /// Nothing more is taken; what is in flight is still answered.
+    draining: bool,
+}
+
+impl Link {
+    pub(super) fn new(
+        settings: &super::LinkSettings,
+        exchange: Exchange,
+        surroundings: Surroundings,
+        host_up: watch::Sender<bool>,
+        counters: Arc<LinkCounters>,
+    ) -> Self {
+        let name: Arc<str> = settings.name.as_str().into();
+        let recorder = Recorder::new(Arc::clone(&name), counters);
+        let host_framing = settings.upstream.framing;
+        let connections = settings.upstream.connections;
+        Self {
+            name,
+            surroundings,
+            exchange,
+            port: Port::new(settings.session.framing, host_framing, connections, recorder),
+            session: settings.session.clone(),
+            host_framing,
+            host_up,
+            close_when_down: settings.close_when_down,
+            room: Rc::new(Notify::new()),
+            waiting_for_room: false,
+            turns: 0,
+            found: Found::default(),
+            openings: Throttle::per_second(SESSION_LINES),
+            closings: Throttle::per_second(SESSION_LINES),
+            draining: false,
+        }
+    }
+
+    pub(super) const fn session_settings(&self) -> &session::Settings {
+        &self.session
+    }
+
+    pub(super) fn room(&self) -> Rc<Notify> {
+        Rc::clone(&self.room)
+    }
+
+    pub(super) const fn clock(&self) -> Clock {
+        self.surroundings.clock
+    }
+
+    fn now(&mut self) -> Moment {
+        let now = self.surroundings.clock.now();
+        self.port.set_now(now);
+        now
+    }
+
+    // Sessions.
+
+    /// Takes a session in; `None` when the link takes none any more.
+    pub(super) fn open_session(
+        &mut self,
+        peer: SocketAddr,
+        writer: Writer,
+        seat: OwnedSemaphorePermit,
+    ) -> Option<SessionId> {
+        if self.draining || (self.close_when_down && self.port.active().is_none()) {
+            return None;
+        }
+        let now = self.now();
+        let id = self.port.open_session(peer, writer, seat, now);
+        self.exchange.opened(id);
+        let open = self.count_sessions();
+        if let Some(more) = self.openings.pass(now) {
+            info!(link = %self.name, %peer, open, more, "session opened");
+        }
+        if open == 1 {
+            info!(link = %self.name, "link up");
+        }
+        Some(id)
+    }
+
+    pub(super) fn reads_with(&mut self, id: SessionId, reader: tokio::task::AbortHandle) {
+        if let Some(session) = self.port.session_mut(id) {
+            session.reader = Some(reader);
+        }
+    }
+
+    /// Deals with what a session has sent, up to a bounded number of frames.
+    pub(super) fn session_turn(&mut self, id: SessionId, buffer: &mut ReadBuffer) -> Next {
+        if self.draining {
+            buffer.consume(buffer.unread().len());
+            return Next::Read;
+        }
+        let now = self.now();
+        let policy = Arc::clone(&self.surroundings.policy);
+        let turn = policy.turn(self.surroundings.worker);
+        let (next, frames) = self.session_frames(id, buffer, now);
+        drop(turn);
+        self.time_some(now, frames);
+        if let Some(session) = self.port.session_mut(id) {
+            session.read_at = now;
+            session.partial_since = next.begun_since(session.partial_since, buffer, frames, now);
+        }
+        // A session that is behind waits for its own peer. Room at the host does not help it: it
+        // would be woken by every flush, and ask for another by its turn.
+        self.waiting_for_room |= matches!(next, Next::Wait) && !self.port.is_behind(id);
+        next
+    }
+
+    fn session_frames(
+        &mut self,
+        id: SessionId,
+        buffer: &mut ReadBuffer,
+        now: Moment,
+    ) -> (Next, usize) {
+        let Self { exchange, port, session, .. } = self;
+        if port.session(id).is_none() {
+            return (Next::End, 0);
+        }
+        for frames in 0..FRAMES_PER_TURN {
+            if port.is_behind(id) {
+                return (Next::Wait, frames);
+            }
+            let split = match session.framing.split(buffer.unread(), session.frame_bytes_max) {
+                Ok(Some(split)) => split,
+                Ok(None) => return (Next::Read, frames),
+                Err(error) => return (Next::Close(error), frames),
+            };
+            let bytes = split.whole.len();
+            if split.frame.is_empty() {
+                port.counters().keepalives.count();
+            } else if exchange.request(id, split.frame, now, port) == Flow::Wait {
+                return (Next::Wait, frames);
+            }
+            buffer.consume(bytes);
+        }
+        (Next::Yield, FRAMES_PER_TURN)
+    }
+
+    fn time_some(&mut self, began: Moment, frames: usize) {
+        self.turns = self.turns.wrapping_add(1);
+        let Ok(frames @ 1..) = u32::try_from(frames) else { return };
+        if self.turns.is_multiple_of(TURNS_PER_TIMING) {
+            let took = self.surroundings.clock.now().since(began);
+            self.port.counters().decisions.record(took / frames);
+        }
+    }
+
+    /// The session will send nothing more. It is closed at once if it is owed nothing.
+    pub(super) fn end_of_stream(&mut self, id: SessionId, left_over: usize) {
+        let Some(session) = self.port.session_mut(id) else { return };
+        session.half_closed = true;
+        session.at_end = true;
+        session.partial_since = None;
+        let peer = session.peer;
+        if left_over > 0 {
+            let link = &self.name;
+            warn!(%link, %peer, bytes = left_over, "session ended in the middle of a frame");
+        }
+        self.exchange.half_closed(id);
+        self.close_if_done(id);
+    }
+
+    /// Closes a session that will send nothing more and has what it is owed, or cannot be given it.
+    fn close_if_done(&mut self, id: SessionId) {
+        let Some(session) = self.port.session(id).filter(|session| session.half_closed) else {
+            return;
+        };
+        if session.broken {
+            return self.close_session(id, "gone before it had all its answers");
+        }
+        let done = session.out.pending().is_empty() && self.exchange.owed(id) == 0;
+        match (done, session.at_end) {
+            (false, _) => {}
+            (true, true) => self.close_session(id, "ended by its peer"),
+            // Closing now, with bytes unread, would be a reset, and some systems then take from the
+            // peer what it has not read yet. It is told that nothing more comes, and heard out.
+            (true, false) => session.finish(),
+        }
+    }
+
+    /// tollgate closes a session for a fault of its peer.
+    pub(super) fn shut(&mut self, id: SessionId, closed: Closed, detail: &str) {
+        if let Some(count) = self.port.counters().sessions_closed.get(closed as usize) {
+            count.count();
+        }
+        if let Some(session) = self.port.session(id) {
+            let (link, peer, cause) = (&self.name, session.peer, closed.name());
+            warn!(%link, %peer, cause, "closing session: {detail}");
+        }
+        self.close_session(id, closed.name());
+    }
+
+    pub(super) fn close_session(&mut self, id: SessionId, why: &str) {
+        let Some(session) = self.port.close_session(id) else { return };
+        if let Some(reader) = session.reader {
+            reader.abort();
+        }
+        let owed = self.exchange.owed(id);
+        self.exchange.closed(id);
+        let open = self.count_sessions();
+        let unwritten = session.out.pending().len();
+        let (link, peer) = (&self.name, session.peer);
+        if let Some(more) = self.closings.pass(self.port.now()) {
+            info!(%link, %peer, open, owed, unwritten, more, "session closed: {why}");
+        }
+        if open == 0 {
+            warn!(%link, "link down: no session is open");
+        }
+    }
+
+    fn count_sessions(&self) -> usize {
+        let open = self.port.session_ids().count();
+        self.port.counters().sessions.set(open as u64);
+        open
+    }
+
+    // Time.
+
+    /// Every 5 ms: deadlines.
+    pub(super) fn tick(&mut self) {
+        let now = self.now();
+        self.exchange.tick(now, &mut self.port);
+        let (answerable, others) = self.exchange.in_flight();
+        let [first, second] = &self.port.counters().in_flight;
+        first.set(answerable as u64);
+        second.set(others as u64);
+    }
+
+    /// Every 100 ms: who is too slow.
+    pub(super) fn look_around(&mut self) {
+        let now = self.now();
+        let sessions: Vec<_> = self.port.session_ids().collect();
+        for id in sessions {
+            match self.overdue(id, now) {
+                Some(closed) => self.shut(id, closed, "its time is up"),
+                None => self.close_if_done(id),
+            }
+        }
+        let timeout = self.session.frame_timeout;
+        let connections: Vec<_> = self.port.connection_ids().collect();
+        for id in connections {
+            let Some(connection) = self.port.connection_mut(id) else { continue };
+            let (partial, stall) = (connection.partial_since, connection.stall.since);
+            if is_over(partial, timeout, now) || is_over(stall, timeout, now) {
+                connection.close.notify_one();
+            }
+        }
+    }
+
+    fn overdue(&self, id: SessionId, now: Moment) -> Option<Closed> {
+        let session = self.port.session(id)?;
+        let timeout = self.session.frame_timeout;
+        if is_over(session.partial_since, timeout, now) {
+            return Some(Closed::FrameTimeout);
+        }
+        if is_over(session.stall.since, timeout, now) {
+            return Some(Closed::WriteStall);
+        }
+        let idle = self.session.idle_timeout?;
+        (!session.half_closed && is_over(Some(session.read_at), idle, now)).then_some(Closed::Idle)
+    }
+
+    // Writing.
+
+    /// One write per buffer. No clock is read: it is part of the turn before it.
+    pub(super) fn flush(&mut self, wait_for: impl FnMut(Stalled)) {
+        let mut found = std::mem::take(&mut self.found);
+        self.port.flush(&mut found);
+        self.port.counters().queued_bytes.set(self.port.queued_bytes() as u64);
+        self.follow_up(found, wait_for);
+    }
+
+    /// A socket takes bytes again.
+    pub(super) fn resume(&mut self, socket: &Stalled, wait_for: impl FnMut(Stalled)) {
+        self.now();
+        let mut found = std::mem::take(&mut self.found);
+        self.port.unwatch(socket);
+        match socket {
+            Stalled::Session(id, _) => self.port.flush_session(*id, &mut found),
+            Stalled::Connection(id, _) => self.port.flush_connection(*id, &mut found),
+        }
+        self.follow_up(found, wait_for);
+    }
+
+    fn follow_up(&mut self, mut found: Found, wait_for: impl FnMut(Stalled)) {
+        let caught_up = std::mem::take(&mut found.caught_up);
+        if caught_up || (self.waiting_for_room && self.port.has_room()) {
+            self.wake_sessions();
+        }
+        found.stalled.drain(..).for_each(wait_for);
+        for id in found.finished.drain(..) {
+            self.close_if_done(id);
+        }
+        self.found = found;
+    }
+
+    fn wake_sessions(&mut self) {
+        self.waiting_for_room = false;
+        self.room.notify_waiters();
+    }
+
+    // Shutdown.
+
+    /// Takes nothing more from any session; what is in flight is still answered.
+    pub(super) fn drain(&mut self) {
+        self.draining = true;
+        let sessions: Vec<_> = self.port.session_ids().collect();
+        for id in sessions {
+            if let Some(session) = self.port.session_mut(id) {
+                session.half_closed = true;
+                session.partial_since = None;
+            }
+            self.exchange.half_closed(id);
+            self.close_if_done(id);
+        }
+        self.wake_sessions();
+        let (answerable, others) = self.exchange.in_flight();
+        debug!(link = %self.name, answerable, others, "draining");
+    }
+
+    /// Tells every session that nothing more comes, whatever it still waits for.
+    pub(super) fn part(&mut self) {
+        let sessions: Vec<_> = self.port.session_ids().collect();
+        for id in sessions {
+            if let Some(session) = self.port.session(id) {
+                session.finish();
+            }
+        }
+    }
+
+    /// Whether every session has ended.
+    pub(super) fn is_deserted(&self) -> bool {
+        self.port.session_ids().next().is_none()
+    }
+
+    /// What a drain still waits for: requests in flight, other messages in flight, and whether
+    /// bytes are unwritten.
+    pub(super) fn left(&self) -> (usize, usize, bool) {
+        let (answerable, others) = self.exchange.in_flight();
+        (answerable, others, !self.port.is_flushed())
+    }
+}
+
+fn is_over(since: Option<Moment>, timeout: Duration, now: Moment) -> bool {
+    since.is_some_and(|since| now.since(since) >= timeout)
+}
