@@ -5,11 +5,13 @@
 //! to do; shells (`net`, `worker`, `admin`, `server`) own sockets, clocks, logs and metrics.
 //! `docs/architecture.md` is the map of the house; `tests/layers.rs` holds it to it.
 
+pub mod admin;
 pub mod clock;
 pub mod exchange;
 pub mod gate;
 pub mod iso8583;
 pub mod limits;
+pub mod metrics;
 pub mod net;
 pub mod pan;
 pub mod reason;

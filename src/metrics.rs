@@ -1,0 +1,356 @@
+//! The one table of metrics, and their rendering from what the workers publish.
+//!
+//! Workers write words ([`LinkCounters`]); only a scrape gives them names and labels. No label is
+//! unbounded: a BIN, merchant, terminal, STAN or address is never one.
+
+use std::fmt::Write as _;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit};
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
+use tracing_appender::non_blocking::ErrorCounter;
+
+use crate::exchange::{Pass, Stray};
+use crate::gate::Codes;
+use crate::iso8583::FaultKind;
+use crate::limits::{LimitIx, Policy};
+use crate::reason::Reason;
+use crate::traffic::Class;
+use crate::worker::{Closed, Histogram, LinkCounters, Source};
+
+/// What a metric is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only grows.
+    Counter,
+    /// It goes up and down.
+    Gauge,
+    /// Counts by upper bound, in seconds.
+    Histogram,
+}
+
+/// One metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name, with unit and `_total` where it has one.
+    pub name: &'static str,
+    /// What it is.
+    pub kind: Kind,
+    /// Its labels, in order.
+    pub labels: &'static [&'static str],
+    /// What an operator is to read in it.
+    pub help: &'static str,
+}
+
+macro_rules! table {
+    ($($constant:ident = $name:literal $kind:ident [$($label:literal),*] $help:literal;)*) => {
+        $(const $constant: Metric = Metric {
+            name: $name,
+            kind: Kind::$kind,
+            labels: &[$($label),*],
+            help: $help,
+        };)*
+
+        /// Every metric there is.
+        pub const TABLE: &[Metric] = &[$($constant),*];
+    };
+}
+
+table! {
+    MESSAGES = "tollgate_messages_total" Counter ["link", "class", "direction"]
+        "Messages of the network (direction request) and answers to it (direction answer)";
+    DECISIONS = "tollgate_decisions_total" Counter ["link", "class", "outcome"]
+        "What was decided on messages of the network: forward, pass_protected, unenforceable (would be refused but may not be answered), pass_unread (no MTI), reject";
+    REJECTS = "tollgate_rejects_total" Counter ["link", "class", "reason", "rc"]
+        "Requests answered here that the host never saw, by reason and 1987 response code";
+    DEADLINE_ANSWERS = "tollgate_deadline_answers_total" Counter ["link", "class", "reason"]
+        "Requests answered here after they were forwarded: the outcome at the host is unknown";
+    LIMITS = "tollgate_limit_decisions_total" Counter ["link", "limit", "outcome"]
+        "Per limit: reject, shadow_reject (would have been refused), forgiven (debt of protected traffic at its bound)";
+    LIMIT_KEYS = "tollgate_limit_keys" Gauge ["limit"]
+        "Keys that have a bucket of their own without being configured";
+    LIMIT_OVERFLOWS = "tollgate_limit_overflow_total" Counter ["limit"]
+        "Messages whose key found no free bucket and shared one; raise keys_max";
+    LATE = "tollgate_late_responses_total" Counter ["link", "kind"]
+        "Host answers after the deadline answer; kind approval is money on hold that nobody will release";
+    STRAYS = "tollgate_stray_messages_total" Counter ["link", "kind", "approves"]
+        "Host messages that reached nobody: undeliverable, unmatched, ambiguous, no_session";
+    UNHEARD = "tollgate_unheard_answers_total" Counter ["link", "reason"]
+        "Local answers whose session was gone or took no more bytes";
+    UNANSWERED = "tollgate_advices_unanswered_total" Counter ["link", "class"]
+        "Messages that are never answered here and that the host did not answer within answer_timeout";
+    UNSENT = "tollgate_unsent_total" Counter ["link", "class"]
+        "Messages that are never answered here and met no connection to the host: silence, their senders repeat them";
+    FORGOTTEN = "tollgate_forgotten_total" Counter ["link"]
+        "Protected messages in flight that were forgotten for newer ones; raise inflight_max";
+    HOST_MESSAGES = "tollgate_host_messages_total" Counter ["link", "direction"]
+        "Messages that the host originated (request) and the network's answers to them (answer)";
+    PARSE_ERRORS = "tollgate_parse_errors_total" Counter ["link", "from", "kind"]
+        "Messages that could not be read to their end, by sender and first fault";
+    KEEPALIVES = "tollgate_keepalives_total" Counter ["link"]
+        "Frames of zero bytes";
+    DECISION_SECONDS = "tollgate_decision_seconds" Histogram ["link"]
+        "Parse, decision and queueing of one message; one batch in sixteen is timed";
+    RESPONSE_SECONDS = "tollgate_response_seconds" Histogram ["link", "source"]
+        "From a message's arrival to its answer, by who answered: host or proxy";
+    INFLIGHT = "tollgate_inflight" Gauge ["link", "kind"]
+        "Forwarded and not answered: answerable requests, and all other messages";
+    QUEUE_BYTES = "tollgate_host_queue_bytes" Gauge ["link"]
+        "Bytes queued for the host";
+    LINK_STATE = "tollgate_link_state" Gauge ["link", "state"]
+        "1 for the state that the link is in: up with at least one session, else down";
+    LINK_SOCKETS = "tollgate_link_sockets" Gauge ["link"]
+        "Sessions that are open";
+    UPSTREAM_UP = "tollgate_upstream_up" Gauge ["link", "upstream"]
+        "1 while at least one connection to the host is up";
+    UPSTREAM_SOCKETS = "tollgate_upstream_sockets" Gauge ["link", "upstream"]
+        "Connections to the host that are up; fewer than configured is degraded";
+    RECONNECTS = "tollgate_reconnects_total" Counter ["link"]
+        "Connections to the host that were opened again";
+    SESSIONS_CLOSED = "tollgate_sessions_closed_total" Counter ["link", "cause"]
+        "Sessions that tollgate closed: framing, frame_timeout, write_stall, idle, host_down";
+    CONNECTIONS_REFUSED = "tollgate_connections_refused_total" Counter ["link", "cause"]
+        "Connections closed unread: not_allowed by source, or too_many for connections_max";
+    READY = "tollgate_ready" Gauge []
+        "1 while every listener is open and no shutdown has begun";
+    LOST_LINES = "tollgate_log_lines_lost_total" Counter []
+        "Log lines that were dropped because nobody read them fast enough";
+    BUILD_INFO = "tollgate_build_info" Gauge ["version", "node"]
+        "Always 1";
+}
+
+/// One link as it is published.
+#[derive(Debug)]
+pub struct PublishedLink {
+    /// The link's name.
+    pub name: String,
+    /// Its upstream's name.
+    pub upstream: String,
+    /// Its codes, for the label `rc`.
+    pub codes: Codes,
+    /// What it counts.
+    pub counters: Arc<LinkCounters>,
+}
+
+/// All that is published.
+#[derive(Debug)]
+pub struct Published {
+    /// The node's name.
+    pub node: String,
+    /// The links, in the order of the configuration.
+    pub links: Vec<PublishedLink>,
+    /// The limits.
+    pub policy: Arc<Policy>,
+    /// Counts log lines that were lost, once there is a log.
+    pub lost_lines: OnceLock<ErrorCounter>,
+}
+
+impl Published {
+    /// Publishes how many log lines were lost. The first counter stays.
+    pub fn counts_lost_lines(&self, counter: ErrorCounter) {
+        self.lost_lines.get_or_init(|| counter);
+    }
+
+    /// Everything in the text format of Prometheus.
+    pub fn render(&self, ready: bool) -> String {
+        let recorder = PrometheusBuilder::new().build_recorder();
+        let page = Page { recorder: &recorder };
+        for metric in TABLE {
+            page.describe(metric);
+        }
+        page.set(&READY, &[], u64::from(ready));
+        let lost_lines = self.lost_lines.get().map_or(0, ErrorCounter::dropped_lines);
+        page.set(&LOST_LINES, &[], lost_lines as u64);
+        page.set(&BUILD_INFO, &[env!("CARGO_PKG_VERSION"), &self.node], 1);
+        for (limit, info) in (0..).map(LimitIx).zip(self.policy.limits()) {
+            page.set(&LIMIT_KEYS, &[&info.name], self.policy.keys_in_use(limit) as u64);
+            page.set(&LIMIT_OVERFLOWS, &[&info.name], self.policy.overflowed(limit));
+        }
+        for link in &self.links {
+            page.messages(link);
+            page.limits(link, &self.policy);
+            page.strays(link);
+            page.states(link);
+        }
+        let mut text = recorder.handle().render();
+        self.histograms(&mut text);
+        text
+    }
+
+    /// The exporter's own histograms keep every sample until they are read, and so fixed buckets
+    /// are kept by the workers and written behind its page.
+    fn histograms(&self, text: &mut String) {
+        head(text, &DECISION_SECONDS);
+        for link in &self.links {
+            let labels = format!("link=\"{}\"", link.name);
+            histogram(text, DECISION_SECONDS.name, &labels, &link.counters.decisions);
+        }
+        head(text, &RESPONSE_SECONDS);
+        for link in &self.links {
+            for (source, name) in [(Source::Host, "host"), (Source::Proxy, "proxy")] {
+                let labels = format!("link=\"{}\",source=\"{name}\"", link.name);
+                if let Some(responses) = link.counters.responses.get(source as usize) {
+                    histogram(text, RESPONSE_SECONDS.name, &labels, responses);
+                }
+            }
+        }
+    }
+}
+
+/// One scrape under way.
+struct Page<'a> {
+    recorder: &'a PrometheusRecorder,
+}
+
+impl Page<'_> {
+    fn describe(&self, metric: &Metric) {
+        let (name, help) = (KeyName::from(metric.name), SharedString::from(metric.help));
+        let no_unit: Option<Unit> = None;
+        match metric.kind {
+            Kind::Counter => self.recorder.describe_counter(name, no_unit, help),
+            Kind::Gauge => self.recorder.describe_gauge(name, no_unit, help),
+            Kind::Histogram => {}
+        }
+    }
+
+    fn set(&self, metric: &Metric, values: &[&str], value: u64) {
+        debug_assert_eq!(metric.labels.len(), values.len(), "{}", metric.name);
+        let labels = metric.labels.iter().zip(values);
+        let labels: Vec<_> =
+            labels.map(|(name, value)| Label::new(*name, (*value).to_owned())).collect();
+        let key = Key::from_parts(metric.name, labels);
+        let metadata = Metadata::new(module_path!(), Level::INFO, None);
+        match metric.kind {
+            Kind::Counter => self.recorder.register_counter(&key, &metadata).absolute(value),
+            Kind::Gauge | Kind::Histogram => {
+                self.recorder.register_gauge(&key, &metadata).set(value as f64);
+            }
+        }
+    }
+
+    fn messages(&self, link: &PublishedLink) {
+        let PublishedLink { name, codes, counters, .. } = link;
+        for class in Class::ALL {
+            let at = class as usize;
+            let forwarded = word_at(&counters.forwarded, at);
+            let answered = word_at(&counters.answered, at);
+            let (mut requests, mut answers) = (0, 0);
+            for (pass, word) in Pass::ALL.into_iter().zip(forwarded) {
+                requests += word.get();
+                self.set(&DECISIONS, &[name, class.name(), pass.name()], word.get());
+            }
+            let mut rejected = 0;
+            for (reason, word) in Reason::ALL.into_iter().zip(answered) {
+                answers += word.get();
+                if reason.forwarded() {
+                    let labels = [name, class.name(), reason.name()];
+                    self.set(&DEADLINE_ANSWERS, &labels, word.get());
+                } else {
+                    rejected += word.get();
+                    let rc = codes.get(reason).in_1987();
+                    self.set(&REJECTS, &[name, class.name(), reason.name(), rc], word.get());
+                }
+            }
+            self.set(&DECISIONS, &[name, class.name(), "reject"], rejected);
+            let unsent = counters.unsent.get(at).map_or(0, crate::worker::Word::get);
+            let delivered = counters.delivered.get(at).map_or(0, crate::worker::Word::get);
+            let unanswered = counters.unanswered.get(at).map_or(0, crate::worker::Word::get);
+            requests += rejected + unsent;
+            answers += delivered;
+            self.set(&MESSAGES, &[name, class.name(), "request"], requests);
+            self.set(&MESSAGES, &[name, class.name(), "answer"], answers);
+            self.set(&UNSENT, &[name, class.name()], unsent);
+            self.set(&UNANSWERED, &[name, class.name()], unanswered);
+        }
+    }
+
+    fn limits(&self, link: &PublishedLink, policy: &Policy) {
+        let PublishedLink { name, counters, .. } = link;
+        let outcomes = [
+            ("reject", &counters.refused_by),
+            ("shadow_reject", &counters.shadowed_by),
+            ("forgiven", &counters.forgiven_by),
+        ];
+        for (outcome, words) in outcomes {
+            for (info, word) in policy.limits().iter().zip(words) {
+                self.set(&LIMITS, &[name, &info.name, outcome], word.get());
+            }
+        }
+    }
+
+    fn strays(&self, link: &PublishedLink) {
+        let PublishedLink { name, counters, .. } = link;
+        for (stray, [other, approving]) in Stray::ALL.into_iter().zip(&counters.strays) {
+            if stray == Stray::Late {
+                self.set(&LATE, &[name, "decline"], other.get());
+                self.set(&LATE, &[name, "approval"], approving.get());
+            } else {
+                self.set(&STRAYS, &[name, stray.name(), "false"], other.get());
+                self.set(&STRAYS, &[name, stray.name(), "true"], approving.get());
+            }
+        }
+        for (reason, word) in Reason::ALL.into_iter().zip(&counters.unheard) {
+            self.set(&UNHEARD, &[name, reason.name()], word.get());
+        }
+        let senders = [("network", &counters.faults), ("host", &counters.host_faults)];
+        for ((from, words), unreadable) in senders.into_iter().zip(&counters.unreadable) {
+            for (kind, word) in FaultKind::ALL.into_iter().zip(words) {
+                self.set(&PARSE_ERRORS, &[name, from, kind.name()], word.get());
+            }
+            self.set(&PARSE_ERRORS, &[name, from, "no_mti"], unreadable.get());
+        }
+        self.set(&HOST_MESSAGES, &[name, "request"], counters.host_originated.get());
+        self.set(&HOST_MESSAGES, &[name, "answer"], counters.returned.get());
+        self.set(&FORGOTTEN, &[name], counters.forgotten.get());
+        self.set(&KEEPALIVES, &[name], counters.keepalives.get());
+    }
+
+    fn states(&self, link: &PublishedLink) {
+        let PublishedLink { name, upstream, counters, .. } = link;
+        let up = counters.sessions.get() > 0;
+        self.set(&LINK_STATE, &[name, "up"], u64::from(up));
+        self.set(&LINK_STATE, &[name, "down"], u64::from(!up));
+        self.set(&LINK_SOCKETS, &[name], counters.sessions.get());
+        let connections = counters.connections_up.get();
+        self.set(&UPSTREAM_UP, &[name, upstream], u64::from(connections > 0));
+        self.set(&UPSTREAM_SOCKETS, &[name, upstream], connections);
+        self.set(&RECONNECTS, &[name], counters.reconnects.get());
+        self.set(&QUEUE_BYTES, &[name], counters.queued_bytes.get());
+        for (kind, word) in ["request", "other"].into_iter().zip(&counters.in_flight) {
+            self.set(&INFLIGHT, &[name, kind], word.get());
+        }
+        for (cause, word) in Closed::ALL.into_iter().zip(&counters.sessions_closed) {
+            self.set(&SESSIONS_CLOSED, &[name, cause.name()], word.get());
+        }
+        let causes = ["not_allowed", "too_many"];
+        for (cause, word) in causes.into_iter().zip(&counters.refused_connections) {
+            self.set(&CONNECTIONS_REFUSED, &[name, cause], word.get());
+        }
+    }
+}
+
+fn word_at<T, const N: usize>(rows: &[[T; N]], at: usize) -> &[T] {
+    rows.get(at).map_or(&[], |row| row.as_slice())
+}
+
+fn head(text: &mut String, metric: &Metric) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "# HELP {} {}", metric.name, metric.help);
+    let _ = writeln!(text, "# TYPE {} histogram", metric.name);
+}
+
+fn histogram<const N: usize>(text: &mut String, name: &str, labels: &str, values: &Histogram<N>) {
+    let (buckets, total) = values.cumulative();
+    for (bound, up_to) in buckets {
+        let le = bound.as_secs_f64();
+        let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{le}\"}} {up_to}");
+    }
+    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {total}");
+    let _ = writeln!(text, "{name}_sum{{{labels}}} {}", seconds(values.sum()));
+    let _ = writeln!(text, "{name}_count{{{labels}}} {total}");
+}
+
+fn seconds(duration: Duration) -> f64 {
+    duration.as_secs_f64()
+}
