@@ -7,6 +7,7 @@
 
 pub mod admin;
 pub mod clock;
+pub mod config;
 pub mod exchange;
 pub mod gate;
 pub mod iso8583;

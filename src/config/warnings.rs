@@ -1,0 +1,77 @@
+//! What a sound file may still not have meant.
+
+use std::time::Duration;
+
+use super::{Config, HostDown, Link};
+use crate::gate::LocalAnswers;
+use crate::limits::rule::{Burst, Mode, Rate, Rule};
+
+/// Card networks give an issuer about so long, measured at their own end.
+const NETWORK_WINDOW: Duration = Duration::from_secs(2);
+
+impl Config {
+    /// What is allowed and most likely not meant, one sentence each; none of it keeps tollgate from
+    /// starting.
+    pub fn warnings(&self) -> Vec<String> {
+        let enforces = self.limits.iter().any(|rule| rule.mode == Mode::Enforce);
+        let unused = self.upstreams_unused.iter().map(|name| {
+            format!("upstream {name}: no link uses it; remove it, or name it in a link's upstream")
+        });
+        unused
+            .chain(self.links.iter().flat_map(|link| of_link(link, enforces)))
+            .chain(self.limits.iter().flat_map(of_limit))
+            .collect()
+    }
+}
+
+fn of_link(link: &Link, enforces: bool) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let mut warn = |text: &str| warnings.push(format!("link {}: {text}", link.name));
+    let silent = link.gate.local_answers == LocalAnswers::Never;
+    if silent && enforces {
+        warn("local_answers = \"never\" limits nothing: what may not be answered is not refused");
+    }
+    if silent && link.host_down == HostDown::Answer {
+        warn(
+            "with local_answers = \"never\" requests get no answer while the host is down; \
+             host_down = \"close\" would show the network that the line is down",
+        );
+    }
+    if link.exchange.deadline > NETWORK_WINDOW {
+        warn("deadline is above 2s, the usual window of a network: answers would come too late");
+    }
+    if link.exchange.match_fields.is_empty() {
+        warn("match = [] knows answers by field 11 alone, which terminals share");
+    }
+    if link.listener.allow.iter().any(|network| network.prefix_len() == 0) {
+        warn("allow lets every address of the internet connect");
+    }
+    warnings
+}
+
+fn of_limit(rule: &Rule) -> Vec<String> {
+    let own = short(rule.rate, rule.burst);
+    let keys = rule.keys.iter().filter(|key| short(key.rate, key.burst)).count();
+    let named = match keys {
+        0 => String::new(),
+        1 => "1 named key".to_owned(),
+        _ => format!("{keys} named keys"),
+    };
+    let whose = match (own, keys) {
+        (false, 0) => return Vec::new(),
+        (true, 0) => "burst".to_owned(),
+        (true, _) => format!("burst, and that of {named},"),
+        (false, _) => format!("the burst of {named}"),
+    };
+    vec![format!(
+        "limit {}: {whose} is below 0.1 s of its rate, so that traffic which comes in clumps is \
+         refused at a fraction of the rate",
+        rule.name
+    )]
+}
+
+/// Whether a bucket is emptied by a tenth of a second at its rate.
+fn short(rate: Rate, burst: Burst) -> bool {
+    let burst_pico = i128::from(burst.micro()) * 1_000_000;
+    burst_pico * 10 < i128::from(rate.pico_per_second())
+}
