@@ -15,6 +15,7 @@ pub mod limits;
 pub mod metrics;
 pub mod net;
 pub mod pan;
+pub mod peers;
 pub mod reason;
 pub mod traffic;
 pub mod wire;
