@@ -6,6 +6,7 @@
 //! `docs/architecture.md` is the map of the house; `tests/layers.rs` holds it to it.
 
 pub mod admin;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod exchange;
@@ -17,6 +18,7 @@ pub mod net;
 pub mod pan;
 pub mod peers;
 pub mod reason;
+pub mod server;
 pub mod traffic;
 pub mod wire;
 pub mod worker;
