@@ -9,6 +9,10 @@
     reason = "a test states its expectations"
 )]
 
+#[path = "support/csv.rs"]
+mod csv;
+
+use csv::columns;
 use tollgate::iso8583::{Dialect, Spans, View};
 
 const MESSAGES: &str = include_str!("../fixtures/messages.csv");
@@ -60,20 +64,6 @@ fn row(columns: &[String]) -> Option<Row> {
         expected,
         note: note.clone(),
     })
-}
-
-/// The columns of a line; those in quotes may hold commas.
-fn columns(line: &str) -> Vec<String> {
-    let mut columns = vec![String::new()];
-    let mut quoted = false;
-    for character in line.chars() {
-        match character {
-            '"' => quoted = !quoted,
-            ',' if !quoted => columns.push(String::new()),
-            _ => columns.last_mut().unwrap().push(character),
-        }
-    }
-    columns
 }
 
 fn check(row: &Row, dialect: &Dialect) {

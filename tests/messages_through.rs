@@ -12,6 +12,7 @@
 mod support;
 
 use support::config;
+use support::csv::columns;
 use support::host::Host;
 use support::message::Message;
 use support::peer::{Framing, Peer};
@@ -87,20 +88,6 @@ fn around(framing: &str) -> (usize, usize) {
         "etx" => (before, behind + 1),
         other => panic!("{other} is not known here"),
     })
-}
-
-/// The columns of a line; those in quotes may hold commas.
-fn columns(line: &str) -> Vec<String> {
-    let mut columns = vec![String::new()];
-    let mut quoted = false;
-    for character in line.chars() {
-        match character {
-            '"' => quoted = !quoted,
-            ',' if !quoted => columns.push(String::new()),
-            _ => columns.last_mut().unwrap().push(character),
-        }
-    }
-    columns
 }
 
 /// One message of each kind, with track 2 and without.

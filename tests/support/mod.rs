@@ -17,6 +17,7 @@
 )]
 
 pub mod config;
+pub mod csv;
 pub mod host;
 pub mod house;
 pub mod message;
