@@ -9,7 +9,7 @@ use tracing::{error, info, warn};
 
 use super::Running;
 use crate::admin::Readiness;
-use crate::worker::{Command, Left};
+use crate::worker::{Command, Left, PARTING};
 
 /// An answer is sent at most so long after its deadline, and is then still to be written.
 const MARGIN: Duration = Duration::from_millis(500);
@@ -91,7 +91,7 @@ impl Ending {
             reports.push(report);
         }
         for report in reports {
-            match timeout(within + MARGIN, report).await {
+            match timeout(within + PARTING + MARGIN, report).await {
                 Ok(Ok(of_worker)) => {
                     left.requests += of_worker.requests;
                     left.others += of_worker.others;

@@ -33,6 +33,10 @@ use crate::limits::Policy;
 use crate::net::stream::Socket;
 use crate::net::{session, upstream};
 
+/// At the end of a drain peers have so long to end their side; it comes after what the drain was
+/// given.
+pub const PARTING: Duration = Duration::from_millis(300);
+
 /// What a worker needs to know of a link.
 #[derive(Clone, Debug)]
 pub struct LinkSettings {

@@ -19,7 +19,7 @@ use tracing::{debug, error, warn};
 use super::counters::Closed;
 use super::link::{Link, Next, Surroundings};
 use super::port::Stalled;
-use super::{Command, Left, LinkSettings, Worker};
+use super::{Command, Left, LinkSettings, PARTING, Worker};
 use crate::exchange::{ConnectionId, SessionId};
 use crate::limits::Policy;
 use crate::net::buffer::ReadBuffer;
@@ -37,9 +37,6 @@ const PROVEN: Duration = Duration::from_secs(10);
 /// A connection that was given up is listened to for so long: what its host had said lies there
 /// already.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// At the end of the process peers have so long to end their side.
-const PARTING: Duration = Duration::from_millis(300);
 
 /// A link, shared by the tasks of one thread.
 type Shared = Rc<RefCell<Link>>;
