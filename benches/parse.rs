@@ -40,8 +40,7 @@ fn parse(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_size = 10_000)]
 fn parse_bcd(bencher: Bencher<'_, '_>) {
-    let dialect = Dialect::from_table(include_str!("../fixtures/dialects/iso87_bcd_left.csv"))
-        .expect("it is a table");
+    let dialect = Dialect::preset("iso87_bcd_left").expect("it is a preset");
     let mut spans = Spans::default();
     bencher.bench_local(|| {
         let view = View::parse(&dialect, black_box(REQUEST_BCD), &mut spans).unwrap();

@@ -2,6 +2,7 @@
 //!
 //! No code asks which network a message is from. The presets are tables beside this file.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use super::bitmap::BitmapLayout;
@@ -13,10 +14,33 @@ use super::walk::Step;
 /// Field numbers are bytes, so that a table of 256 is never indexed past its end.
 const FIELDS: usize = 256;
 
-/// The presets by name.
-const TABLES: [(&str, &str); 2] = [
-    ("iso87_ascii", include_str!("presets/iso87_ascii.csv")),
-    ("iso87_ascii_binbitmap", include_str!("presets/iso87_ascii_binbitmap.csv")),
+/// Lists the presets, each a table beside this file.
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        /// The presets by name.
+        const TABLES: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("presets/", $name, ".csv")))),*];
+
+        impl Dialect {
+            /// The names that [`Dialect::preset`] knows.
+            pub const PRESETS: &[&str] = &[$($name),*];
+        }
+    };
+}
+
+presets![
+    "iso87_ascii",
+    "iso87_ascii_binbitmap",
+    "iso87_bcd",
+    "iso87_bcd_left",
+    "iso93_ascii",
+    "iso93_bcd",
+    "iso93_ebcdic",
+    "mastercard_like_ascii",
+    "mastercard_like_ebcdic",
+    "visa_like_base1",
+    "cup_pos_bcd",
+    "iso8583_rs_sample",
 ];
 
 /// A message layout.
@@ -27,18 +51,14 @@ pub struct Dialect {
     fields: [Option<FieldSpec>; FIELDS],
     /// What the walk does at each field, worked out beforehand.
     steps: [Step; FIELDS],
+    /// What fields are called, for people.
+    names: BTreeMap<u8, Box<str>>,
 }
 
 impl Dialect {
-    /// The names that [`Dialect::preset`] knows.
-    pub const PRESETS: &[&str] = &{
-        let [(first, _), (second, _)] = TABLES;
-        [first, second]
-    };
-
     /// The preset of this name.
     pub fn preset(name: &str) -> Option<Self> {
-        let (_, table) = TABLES.into_iter().find(|(preset, _)| *preset == name)?;
+        let (_, table) = TABLES.iter().find(|(preset, _)| *preset == name)?;
         Self::from_table(table).ok()
     }
 
@@ -47,13 +67,16 @@ impl Dialect {
         let mut mti = None;
         let mut bitmap = None;
         let mut fields = [None; FIELDS];
+        let mut names = BTreeMap::new();
         let mut last = 1;
         for (line, row) in rows(text)? {
             last = line;
-            let duplicate = match Row::parse(row).map_err(|fault| TableError { line, fault })? {
+            let (row, name) = Row::parse(row).map_err(|fault| TableError { line, fault })?;
+            let duplicate = match row {
                 Row::Mti(encoding) => mti.replace(encoding).is_some(),
                 Row::Bitmap(layout) => bitmap.replace(layout).is_some(),
                 Row::Field(de, spec) => {
+                    names.insert(de, name.into());
                     fields.get_mut(usize::from(de)).is_some_and(|slot| slot.replace(spec).is_some())
                 }
             };
@@ -67,6 +90,7 @@ impl Dialect {
             bitmap: bitmap.ok_or(missing(RowFault::NoBitmap))?,
             steps: fields.map(|spec| spec.map_or(Step::Undefined, |spec| Step::of(&spec))),
             fields,
+            names,
         })
     }
 
@@ -84,6 +108,11 @@ impl Dialect {
     #[inline]
     pub fn field(&self, de: u8) -> Option<&FieldSpec> {
         self.fields.get(usize::from(de))?.as_ref()
+    }
+
+    /// What a field is called, for people; empty if its table leaves it out.
+    pub fn field_name(&self, de: u8) -> Option<&str> {
+        self.names.get(&de).map(|name| &**name)
     }
 
     #[inline]
@@ -109,11 +138,14 @@ mod tests {
 
     #[test]
     fn every_preset_loads() {
-        assert_eq!(Dialect::PRESETS, ["iso87_ascii", "iso87_ascii_binbitmap"]);
+        assert_eq!(Dialect::PRESETS.len(), 12);
         for name in Dialect::PRESETS {
             let dialect = Dialect::preset(name).unwrap();
-            assert!(dialect.field(2).is_some() && dialect.field(128).is_some(), "{name}");
-            assert!(dialect.field(0).is_none() && dialect.field(129).is_none(), "{name}");
+            for de in [2, 3, 4, 11, 39, 64] {
+                assert!(dialect.field(de).is_some(), "field {de} of {name}");
+                assert!(dialect.field_name(de).is_some(), "field {de} of {name}");
+            }
+            assert!(dialect.field(0).is_none() && dialect.field(1).is_none(), "{name}");
         }
         assert!(Dialect::preset("iso87").is_none());
     }

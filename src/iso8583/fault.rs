@@ -7,6 +7,8 @@ use std::fmt;
 pub struct Fault {
     /// The field that could not be read; 1 for the bitmap; the last field before trailing bytes.
     pub field: u8,
+    /// Where it begins, in bytes from the MTI; for trailing bytes, where they begin.
+    pub at: u16,
     /// What is wrong with it.
     pub kind: FaultKind,
 }

@@ -83,10 +83,11 @@ pub(super) fn rows(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, Ta
 }
 
 impl Row {
-    pub(super) fn parse(line: &str) -> Result<Self, RowFault> {
+    /// The row of a line, and the name at its end.
+    pub(super) fn parse(line: &str) -> Result<(Self, &str), RowFault> {
         let mut columns = line.splitn(9, ',');
         let mut column = || columns.next().ok_or(RowFault::Columns);
-        let [de, content, len_kind, len_enc, data_enc, max, unit, pad, _name] = [
+        let [de, content, len_kind, len_enc, data_enc, max, unit, pad, name] = [
             column()?,
             column()?,
             column()?,
@@ -98,9 +99,9 @@ impl Row {
             column()?,
         ];
         let de = de.parse().ok().filter(|de| *de <= 192).ok_or(RowFault::FieldNumber)?;
-        match de {
-            0 => mti(data_enc, max).map(Self::Mti),
-            1 => bitmap(len_kind, data_enc, max).map(Self::Bitmap),
+        let row = match de {
+            0 => Self::Mti(mti(data_enc, max)?),
+            1 => Self::Bitmap(bitmap(len_kind, data_enc, max)?),
             _ => {
                 let spec = FieldSpec {
                     content: content_of(content)?,
@@ -111,9 +112,10 @@ impl Row {
                     padding: padding(pad)?,
                 };
                 check(&spec)?;
-                Ok(Self::Field(de, spec))
+                Self::Field(de, spec)
             }
-        }
+        };
+        Ok((row, name))
     }
 }
 

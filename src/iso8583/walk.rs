@@ -105,10 +105,11 @@ pub(super) fn walk(
     reader: &mut Reader<'_>,
     spans: &mut Spans,
 ) -> (FieldSet, FieldSet, Option<Fault>) {
+    let start = reader.at();
     let announced = match dialect.bitmap().read(reader) {
         Ok(announced) => announced,
         Err(kind) => {
-            return (FieldSet::EMPTY, FieldSet::EMPTY, Some(Fault { field: 1, kind }));
+            return (FieldSet::EMPTY, FieldSet::EMPTY, Some(fault(1, start, kind)));
         }
     };
     let mut left = announced.words();
@@ -121,15 +122,20 @@ pub(super) fn walk(
                 Ok(data) => spans.set(de, start, data, reader.at()),
                 Err(kind) => {
                     let read = announced.difference(FieldSet::from_words(left));
-                    return (announced, read, Some(Fault { field: de, kind }));
+                    return (announced, read, Some(fault(de, start, kind)));
                 }
             }
             *word &= !FIRST_BIT.wrapping_shr(place);
         }
     }
-    let fault = (!reader.is_at_end())
-        .then(|| Fault { field: announced.iter().last().unwrap_or(1), kind: FaultKind::Trailing });
-    (announced, announced, fault)
+    let trailing = (!reader.is_at_end())
+        .then(|| fault(announced.iter().last().unwrap_or(1), reader.at(), FaultKind::Trailing));
+    (announced, announced, trailing)
+}
+
+const fn fault(field: u8, at: usize, kind: FaultKind) -> Fault {
+    // The view refuses bodies that 16 bits do not reach, so none is cut.
+    Fault { field, at: at as u16, kind }
 }
 
 /// Reads one field: where its data start.
@@ -214,7 +220,7 @@ mod tests {
         let dialect = Dialect::from_table(&lines.join("\n")).unwrap();
         let mut spans = Spans::default();
         let view = View::parse(&dialect, b"010060000000000000000412341234", &mut spans).unwrap();
-        assert_eq!(view.fault(), Some(Fault { field: 3, kind: FaultKind::UndefinedField }));
+        assert_eq!(view.fault(), Some(Fault { field: 3, at: 26, kind: FaultKind::UndefinedField }));
         assert_eq!(view.raw(2), Some(&b"1234"[..]));
         assert_eq!(view.whole(2), Some(&b"041234"[..]));
         assert!(!view.has(3) && view.raw(3).is_none());
