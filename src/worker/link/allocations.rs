@@ -14,7 +14,7 @@ use crate::gate::{self, Codes, Gate, LocalAnswers};
 use crate::iso8583::{Dialect, FieldSet};
 use crate::limits::{Burst, Mode, Per, Rate, Rule};
 use crate::net::listener::Bound;
-use crate::net::stream::{Reader, Socket};
+use crate::net::stream::{Reader, Socket, Writer};
 use crate::net::upstream;
 use crate::reason::Reason;
 use crate::traffic::LinkId;
