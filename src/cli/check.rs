@@ -29,7 +29,7 @@ fn describe(path: &Path, config: &Config, out: &mut impl Write) -> std::io::Resu
     }
     for link in &config.links {
         let listen: Vec<_> = link.listener.listen.iter().map(ToString::to_string).collect();
-        let (framing, header) = (link.session.framing.name(), link.header.name());
+        let (framing, header) = (link.session.framing.name(), link.header);
         writeln!(
             out,
             "link {}: {} ({framing}, header {header}) -> {} at {}, deadline {:?}",

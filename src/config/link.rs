@@ -119,8 +119,7 @@ fn read_one(
         names.check_name(section, name);
     }
     let listener = listener(section, listening);
-    let framings = value::one_of(Framing::ALL.map(|framing| quoted(framing.name())));
-    let framing = section.required("framing", &format!("write {framings}"), value::framing);
+    let framing = section.required("framing", &value::framing_remedy(), value::framing);
     let framing = framing.map(|framing| framing.value);
     let upstream = section.optional("upstream", value::name);
     let upstream = upstream.and_then(|named| upstreams.choose(section, &named));
@@ -221,12 +220,13 @@ fn session(
     framing: Option<Framing>,
     upstream: Option<&Chosen<'_>>,
 ) -> Option<session::Settings> {
-    let ceilings = Framing::ALL.into_iter().map(Framing::frame_bytes_ceiling);
-    let ceiling = ceilings.fold(FRAME_BYTES_MIN, usize::max);
+    let carried = [framing, framing.and_then(|framing| Some(upstream?.framing(framing)))];
+    let carried = carried.into_iter().flatten().map(Framing::frame_bytes_ceiling);
+    let default = carried.fold(session::Settings::FRAME_BYTES_MAX, usize::min);
     let frame_bytes_max = section.or(
         "frame_bytes_max",
-        session::Settings::FRAME_BYTES_MAX,
-        value::whole(FRAME_BYTES_MIN..=ceiling),
+        default,
+        value::whole(FRAME_BYTES_MIN..=session::Settings::FRAME_BYTES_CEILING),
     );
     if let (Some(frame_bytes_max), Some(framing)) = (&frame_bytes_max, framing) {
         frame_must_fit(section, frame_bytes_max, framing, upstream);
@@ -301,11 +301,11 @@ fn exchange(section: &Section<'_>, upstream: Option<&Chosen<'_>>) -> Option<exch
 }
 
 fn header(value: &DeValue<'_>) -> Result<Header, Wrong> {
-    let later = |name: &str| {
-        let kind = name.split(['+', ':']).next().unwrap_or_default();
-        ["tpdu", "visa", "base24", "fixed"].contains(&kind)
-    };
-    value::choice(Header::ALL.map(|header| (header.name(), header)), later)(value)
+    let names = value::one_of(Header::NAMES.map(quoted));
+    let remedy = format!("write {names}, N from 1 to 64");
+    let name = value::text(value, "a name in quotes", remedy.as_str())?;
+    Header::from_name(name)
+        .ok_or_else(|| Wrong::new(format!("{} is not known", quoted(name)), remedy))
 }
 
 fn dialect(value: &DeValue<'_>) -> Result<Dialect, Wrong> {

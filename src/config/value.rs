@@ -130,16 +130,17 @@ pub(super) fn address(value: &DeValue<'_>) -> Result<SocketAddr, Wrong> {
 
 /// Reads the name of a framing.
 pub(super) fn framing(value: &DeValue<'_>) -> Result<Framing, Wrong> {
-    let later = |name: &str| {
-        let digits = name.strip_prefix("ascii:");
-        digits.is_some_and(|digits| digits.parse::<u8>().is_ok()) || FRAMINGS_LATER.contains(&name)
-    };
-    choice(Framing::ALL.map(|framing| (framing.name(), framing)), later)(value)
+    let name = text(value, "a name in quotes", framing_remedy())?;
+    Framing::from_name(name)
+        .ok_or_else(|| Wrong::new(format!("{} is not known", quoted(name)), framing_remedy()))
 }
 
-/// Framings that are in use on card networks and not cut here yet.
-const FRAMINGS_LATER: [&str; 11] =
-    ["be16_etx", "be24", "be32", "vmlh4", "gicc4", "rbp6", "ascii4", "bcd2", "hex4", "etx", "none"];
+/// Every framing.
+pub(super) fn framing_remedy() -> String {
+    let names = Framing::ALL.map(|framing| quoted(framing.name())).into_iter();
+    let digits = "\"ascii:N\" with 2 to 8 digits".to_owned();
+    format!("write {}", one_of(names.chain([digits])))
+}
 
 #[cfg(test)]
 mod tests {

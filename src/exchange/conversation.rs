@@ -201,6 +201,7 @@ impl Conversation {
         self.draft.frame.clear();
         self.header.answer(frame, &mut self.draft.frame);
         let composed = compose(view, &self.gate.settings().echo, &mut self.draft.frame);
+        self.header.seal(&mut self.draft.frame);
         self.draft.slot = composed.ok();
         self.draft.slot.is_some()
     }

@@ -180,7 +180,7 @@ impl Exchange {
         sink: &mut impl Sink,
     ) -> Flow {
         let talk = &mut self.conversation;
-        let body = self.header.body(frame).unwrap_or_default();
+        let body = self.header.open(frame).map_or(&[][..], |opened| opened.body);
         let Ok(view) = View::parse(&self.dialect, body, &mut self.spans) else {
             return talk.unreadable(session, frame, sink);
         };
@@ -201,7 +201,7 @@ impl Exchange {
         sink: &mut impl Sink,
     ) {
         let talk = &mut self.conversation;
-        let body = self.header.body(frame).unwrap_or_default();
+        let body = self.header.open(frame).map_or(&[][..], |opened| opened.body);
         let Ok(view) = View::parse(&self.dialect, body, &mut self.spans) else {
             return sink.record(Outcome::Unreadable(Side::Host));
         };

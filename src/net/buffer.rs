@@ -1,6 +1,6 @@
 //! Bytes on their way in and out of one connection.
 
-use crate::wire::{FrameError, Framing};
+use crate::wire::{FrameError, Framing, Splitter};
 
 /// What is read at once at most. One turn of one peer stays short that way.
 const READ_BYTES: usize = 64 * 1024;
@@ -14,10 +14,10 @@ pub struct ReadBuffer {
 }
 
 impl ReadBuffer {
-    /// A buffer that holds the longest frame with its length, and more.
-    pub fn new(framing: Framing, frame_bytes_max: usize) -> Self {
-        let longest = framing.prefix_bytes().saturating_add(frame_bytes_max);
-        Self { bytes: vec![0; READ_BYTES.max(longest)].into(), head: 0, tail: 0 }
+    /// A buffer in which every frame that `splitter` cuts becomes whole, and more.
+    pub fn new(splitter: &Splitter) -> Self {
+        let bytes = READ_BYTES.max(splitter.buffer_bytes());
+        Self { bytes: vec![0; bytes].into(), head: 0, tail: 0 }
     }
 
     /// The bytes, in the order in which they came.
@@ -77,10 +77,21 @@ impl WriteBuffer {
     /// # Errors
     /// When there is no room for it, or the framing cannot carry it; then nothing was appended.
     pub fn push(&mut self, frame: &[u8]) -> Result<(), PushError> {
-        if self.pending().len().saturating_add(frame.len()) > self.bytes_max {
+        if !self.has_room(frame.len()) {
             return Err(PushError::Full);
         }
         Ok(self.framing.join(frame, &mut self.bytes)?)
+    }
+
+    /// Appends bytes that carry no message, as they are; leaves them out when there is no room.
+    pub fn push_keepalive(&mut self, bytes: &[u8]) {
+        if self.has_room(bytes.len()) {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+
+    fn has_room(&self, bytes: usize) -> bool {
+        self.pending().len().saturating_add(bytes) <= self.bytes_max
     }
 
     /// Forgets what was not written: nobody is left to take it.
@@ -128,7 +139,7 @@ mod tests {
 
     #[test]
     fn bytes_come_out_in_order_over_any_number_of_refills() {
-        let mut buffer = ReadBuffer::new(Framing::Be16, 4_096);
+        let mut buffer = ReadBuffer::new(&Splitter::new(Framing::Be16, 4_096));
         let (mut next_in, mut next_out) = (0_u8, 0_u8);
         for round in 1..3_000_usize {
             let bytes: Vec<u8> = (0..round % 97)
@@ -148,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_buffer_that_holds_part_of_the_longest_frame_has_room_for_the_rest() {
-        let mut buffer = ReadBuffer::new(Framing::Be16, 65_535);
+        let mut buffer = ReadBuffer::new(&Splitter::new(Framing::Be16, 65_535));
         read_into(&mut buffer, &vec![7; 65_537]);
         buffer.consume(65_530);
         assert!(buffer.free().len() >= 65_530);

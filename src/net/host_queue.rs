@@ -66,7 +66,7 @@ impl HostQueue {
 
     /// How full the queue would be with a frame of `frame_bytes` more.
     pub fn fill(&self, frame_bytes: usize) -> Fill {
-        let with_it = self.queued_bytes() + self.framing.prefix_bytes() + frame_bytes;
+        let with_it = self.queued_bytes() + self.framing.overhead_bytes() + frame_bytes;
         if with_it > self.bytes_max {
             Fill::Full
         } else if with_it > self.bytes_max / 4 * 3 {
@@ -88,10 +88,23 @@ impl HostQueue {
     pub fn push(&mut self, frame: &[u8]) -> Result<u64, FrameError> {
         let before = self.bytes.len();
         self.framing.join(frame, &mut self.bytes)?;
+        Ok(self.queued_since(before))
+    }
+
+    /// Appends bytes that carry no message, as they are; leaves them out when there is no room.
+    pub fn push_keepalive(&mut self, bytes: &[u8]) {
+        if self.queued_bytes() + bytes.len() <= self.bytes_max {
+            let before = self.bytes.len();
+            self.bytes.extend_from_slice(bytes);
+            self.queued_since(before);
+        }
+    }
+
+    fn queued_since(&mut self, before: usize) -> u64 {
         self.newest += 1;
         let bytes = self.bytes.len() - before;
         self.frames.push_back(Queued { number: self.newest, bytes, withdrawn: false, once: false });
-        Ok(self.newest)
+        self.newest
     }
 
     /// Takes a frame back, unless a byte of it was written; says whether it did. A frame begun goes

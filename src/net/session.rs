@@ -20,6 +20,8 @@ pub struct Settings {
 impl Settings {
     /// Default of `frame_bytes_max`.
     pub const FRAME_BYTES_MAX: usize = 4_096;
+    /// Highest `frame_bytes_max`: offsets in a message have 16 bits.
+    pub const FRAME_BYTES_CEILING: usize = 65_535;
     /// Default of `frame_timeout`.
     pub const FRAME_TIMEOUT: Duration = Duration::from_secs(5);
 }

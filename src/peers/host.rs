@@ -28,7 +28,7 @@ use crate::iso8583::Dialect;
 use crate::net::buffer::{ReadBuffer, WriteBuffer};
 use crate::net::listener::{Bound, Listener};
 use crate::net::stream::{Reader, Socket, Writer};
-use crate::wire::Framing;
+use crate::wire::{Framing, Splitter};
 use issuer::{Issuer, Reply};
 
 /// More than any message of any network.
@@ -224,8 +224,10 @@ async fn converse(floor: &Floor, seat: &Seat, socket: Socket) {
     let HostSettings { framing, seed, .. } = floor.settings;
     floor.seated.set(floor.seated.get() + 1);
     let luck = fastrand::Rng::with_seed(seed.wrapping_add(floor.seated.get()));
-    let mut unread = ReadBuffer::new(framing, FRAME_BYTES_MAX);
+    let splitter = Splitter::new(framing, FRAME_BYTES_MAX);
+    let mut unread = ReadBuffer::new(&splitter);
     let mut desk = Desk {
+        splitter,
         issuer: Issuer::new(Arc::clone(&floor.settings.dialect), luck),
         due: BinaryHeap::new(),
         taken: 0,
@@ -236,6 +238,7 @@ async fn converse(floor: &Floor, seat: &Seat, socket: Socket) {
 
 /// One connection's answers: those that wait for their time, and those that wait to be written.
 struct Desk {
+    splitter: Splitter,
     issuer: Issuer,
     /// Soonest first; of those of one moment, the one that came first.
     due: BinaryHeap<Reverse<(Moment, u64, Vec<u8>)>>,
@@ -278,9 +281,7 @@ impl Desk {
     fn take(&mut self, floor: &Floor, unread: &mut ReadBuffer, now: Moment) -> Option<()> {
         let script = *locked(&floor.shared.script);
         let mut received = locked(&floor.shared.received);
-        while let Some(split) =
-            floor.settings.framing.split(unread.unread(), FRAME_BYTES_MAX).ok()?
-        {
+        while let Some(split) = self.splitter.split(unread.unread()).ok()? {
             let bytes = split.whole.len();
             let Reply { mti, answer } = self.issuer.reply(split.frame, script);
             unread.consume(bytes);

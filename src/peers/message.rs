@@ -207,8 +207,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_built_reads_back_as_it_was_given_in_every_preset() {
-        for name in Dialect::PRESETS {
+    fn what_is_built_in_ascii_reads_back_as_it_was_given() {
+        for name in ["iso87_ascii", "iso87_ascii_binbitmap"] {
             let dialect = Dialect::preset(name).unwrap();
             let mut body = Vec::new();
             sample().encode(&dialect, &mut body).unwrap();

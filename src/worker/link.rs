@@ -24,7 +24,7 @@ use crate::exchange::{Exchange, SessionId};
 use crate::limits::Policy;
 use crate::net::buffer::ReadBuffer;
 use crate::net::session;
-use crate::wire::{FrameError, Framing};
+use crate::wire::{FrameError, Splitter};
 
 /// Frames that one peer may have dealt with before the others get their turn.
 const FRAMES_PER_TURN: usize = 128;
@@ -83,7 +83,10 @@ pub(super) struct Link {
     exchange: Exchange,
     port: Port,
     session: session::Settings,
-    host_framing: Framing,
+    /// Cuts what sessions send.
+    from_sessions: Splitter,
+    /// Cuts what the host sends.
+    from_host: Splitter,
     /// Whether a connection to the host is up; the listener watches it.
     host_up: watch::Sender<bool>,
     /// Sessions are closed while no connection to the host is up.
@@ -111,13 +114,15 @@ impl Link {
         let recorder = Recorder::new(Arc::clone(&name), counters);
         let host_framing = settings.upstream.framing;
         let connections = settings.upstream.connections;
+        let frame_bytes_max = settings.session.frame_bytes_max;
         Self {
             name,
             surroundings,
             exchange,
             port: Port::new(settings.session.framing, host_framing, connections, recorder),
             session: settings.session.clone(),
-            host_framing,
+            from_sessions: Splitter::new(settings.session.framing, frame_bytes_max),
+            from_host: Splitter::new(host_framing, frame_bytes_max),
             host_up,
             close_when_down: settings.close_when_down,
             room: Rc::new(Notify::new()),
@@ -132,6 +137,16 @@ impl Link {
 
     pub(super) const fn session_settings(&self) -> &session::Settings {
         &self.session
+    }
+
+    /// A buffer for what one session sends.
+    pub(super) fn session_buffer(&self) -> ReadBuffer {
+        ReadBuffer::new(&self.from_sessions)
+    }
+
+    /// A buffer for what one connection to the host brings.
+    pub(super) fn host_buffer(&self) -> ReadBuffer {
+        ReadBuffer::new(&self.from_host)
     }
 
     pub(super) fn room(&self) -> Rc<Notify> {

