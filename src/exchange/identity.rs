@@ -5,11 +5,14 @@ use std::hash::{BuildHasher, Hasher};
 use foldhash::fast::FixedState;
 
 use crate::exchange::Settings;
-use crate::iso8583::View;
+use crate::iso8583::{DataEncoding, View};
 use crate::pan::CardHashKey;
 
 /// Fields that decide between several requests that all fit an answer, the strongest first.
 const TIE_FIELDS: [u8; 4] = [2, 37, 4, 12];
+
+/// So much of a field that is not written in ASCII is compared: more than names and numbers have.
+const TEXT_MAX: usize = 128;
 
 /// With the card, the STAN and the fields above, those that are equal in two copies of one request
 /// and differ in two requests. Not DE7: a sender may stamp a repeat with the time of the repeat.
@@ -136,11 +139,19 @@ impl Identifier {
         identity
     }
 
-    /// Trailing blanks do not count: peers pad terminal and merchant names differently.
+    /// A field in characters without trailing blanks, or in digits without padding: peers pad names
+    /// and odd digits differently from one message to its answer.
     fn field(&self, view: &View<'_>, field: u8) -> u64 {
         let Some(raw) = view.raw(field) else { return 0 };
         let mut hasher = self.hasher.build_hasher();
-        hasher.write(raw.trim_ascii_end());
+        match view.dialect().field(field).map(|spec| spec.data) {
+            Some(DataEncoding::Ascii) => hasher.write(raw.trim_ascii_end()),
+            Some(DataEncoding::Binary) | None => hasher.write(raw),
+            Some(_) => {
+                let text = view.text::<TEXT_MAX>(field).unwrap_or_default();
+                hasher.write(text.as_bytes().trim_ascii_end());
+            }
+        }
         hasher.finish() | 1
     }
 }
