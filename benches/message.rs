@@ -172,6 +172,7 @@ impl Link {
             echo: FieldSet::of(&gate::Settings::ECHO),
             codes: Codes::default(),
             local_answers: LocalAnswers::default(),
+            malformed: Default::default(),
         };
         let gate = Gate::new(LinkId(0), settings, Arc::clone(&policy));
         let settings = Settings {

@@ -11,9 +11,9 @@ use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use tracing_appender::non_blocking::ErrorCounter;
 
-use crate::exchange::{Pass, Stray};
+use crate::exchange::{Pass, Side, Stray, Unread};
 use crate::gate::Codes;
-use crate::iso8583::FaultKind;
+use crate::iso8583::{FaultKind, MtiPart};
 use crate::limits::{LimitIx, Policy};
 use crate::reason::Reason;
 use crate::traffic::Class;
@@ -88,8 +88,16 @@ table! {
         "Messages that the host originated (request) and the network's answers to them (answer)";
     PARSE_ERRORS = "tollgate_parse_errors_total" Counter ["link", "from", "kind"]
         "Messages that could not be read to their end, by sender and first fault";
-    KEEPALIVES = "tollgate_keepalives_total" Counter ["link"]
-        "Frames of zero bytes";
+    UNKNOWN_TYPES = "tollgate_unknown_types_total" Counter ["link", "from", "part"]
+        "Messages with a digit in their MTI that the standard does not give, by the first such part; they are sent on";
+    REJECTED = "tollgate_rejected_messages_total" Counter ["link", "from"]
+        "Messages that came back with a reject header, by who sent them back";
+    CARD_NUMBERS = "tollgate_card_numbers_total" Counter ["link", "digits", "luhn"]
+        "Card numbers in messages of the network, by whether their digits are even or odd in number and whether the last one checks the others";
+    LUHN_FAILURES = "tollgate_luhn_failure_ratio" Gauge ["link", "digits"]
+        "Share of the last 128 card numbers, or so, that fail the Luhn check; near 1 for odd digits alone, the dialect pads them on the wrong side";
+    KEEPALIVES = "tollgate_keepalives_total" Counter ["link", "from"]
+        "Frames that carry no message, by sender; they are never forwarded";
     DECISION_SECONDS = "tollgate_decision_seconds" Histogram ["link"]
         "Parse, decision and queueing of one message; one batch in sixteen is timed";
     RESPONSE_SECONDS = "tollgate_response_seconds" Histogram ["link", "source"]
@@ -109,7 +117,7 @@ table! {
     RECONNECTS = "tollgate_reconnects_total" Counter ["link"]
         "Connections to the host that were opened again";
     SESSIONS_CLOSED = "tollgate_sessions_closed_total" Counter ["link", "cause"]
-        "Sessions that tollgate closed: framing, frame_timeout, write_stall, idle, host_down";
+        "Sessions that tollgate closed: framing, malformed, frame_timeout, write_stall, idle, host_down";
     CONNECTIONS_REFUSED = "tollgate_connections_refused_total" Counter ["link", "cause"]
         "Connections closed unread: not_allowed by source, or too_many for connections_max";
     READY = "tollgate_ready" Gauge []
@@ -171,6 +179,7 @@ impl Published {
             page.messages(link);
             page.limits(link, &self.policy);
             page.strays(link);
+            page.forms(link);
             page.states(link);
         }
         let mut text = recorder.handle().render();
@@ -215,18 +224,18 @@ impl Page<'_> {
     }
 
     fn set(&self, metric: &Metric, values: &[&str], value: u64) {
-        debug_assert_eq!(metric.labels.len(), values.len(), "{}", metric.name);
-        let labels = metric.labels.iter().zip(values);
-        let labels: Vec<_> =
-            labels.map(|(name, value)| Label::new(*name, (*value).to_owned())).collect();
-        let key = Key::from_parts(metric.name, labels);
-        let metadata = Metadata::new(module_path!(), Level::INFO, None);
         match metric.kind {
-            Kind::Counter => self.recorder.register_counter(&key, &metadata).absolute(value),
-            Kind::Gauge | Kind::Histogram => {
-                self.recorder.register_gauge(&key, &metadata).set(value as f64);
+            Kind::Counter => {
+                let (key, metadata) = series(metric, values);
+                self.recorder.register_counter(&key, &metadata).absolute(value);
             }
+            Kind::Gauge | Kind::Histogram => self.set_gauge(metric, values, value as f64),
         }
+    }
+
+    fn set_gauge(&self, metric: &Metric, values: &[&str], value: f64) {
+        let (key, metadata) = series(metric, values);
+        self.recorder.register_gauge(&key, &metadata).set(value);
     }
 
     fn messages(&self, link: &PublishedLink) {
@@ -293,17 +302,38 @@ impl Page<'_> {
         for (reason, word) in Reason::ALL.into_iter().zip(&counters.unheard) {
             self.set(&UNHEARD, &[name, reason.name()], word.get());
         }
-        let senders = [("network", &counters.faults), ("host", &counters.host_faults)];
-        for ((from, words), unreadable) in senders.into_iter().zip(&counters.unreadable) {
-            for (kind, word) in FaultKind::ALL.into_iter().zip(words) {
-                self.set(&PARSE_ERRORS, &[name, from, kind.name()], word.get());
-            }
-            self.set(&PARSE_ERRORS, &[name, from, "no_mti"], unreadable.get());
-        }
         self.set(&HOST_MESSAGES, &[name, "request"], counters.host_originated.get());
         self.set(&HOST_MESSAGES, &[name, "answer"], counters.returned.get());
         self.set(&FORGOTTEN, &[name], counters.forgotten.get());
-        self.set(&KEEPALIVES, &[name], counters.keepalives.get());
+    }
+
+    /// What is said of the form of messages.
+    fn forms(&self, link: &PublishedLink) {
+        let PublishedLink { name, counters, .. } = link;
+        let faults = [&counters.faults, &counters.host_faults];
+        for (side, faults) in Side::ALL.into_iter().zip(faults) {
+            let (at, from) = (side as usize, side.name());
+            for (kind, word) in FaultKind::ALL.into_iter().zip(faults) {
+                self.set(&PARSE_ERRORS, &[name, from, kind.name()], word.get());
+            }
+            for (kind, word) in Unread::ALL.into_iter().zip(word_at(&counters.unreadable, at)) {
+                self.set(&PARSE_ERRORS, &[name, from, kind.name()], word.get());
+            }
+            for (part, word) in MtiPart::ALL.into_iter().zip(word_at(&counters.unknown_types, at)) {
+                self.set(&UNKNOWN_TYPES, &[name, from, part.name()], word.get());
+            }
+            if let (Some(rejected), Some(keepalives)) =
+                (counters.rejected.get(at), counters.keepalives.get(at))
+            {
+                self.set(&REJECTED, &[name, from], rejected.get());
+                self.set(&KEEPALIVES, &[name, from], keepalives.get());
+            }
+        }
+        for (digits, numbers) in counters.cards.by_length() {
+            self.set(&CARD_NUMBERS, &[name, digits, "passed"], numbers.passed.get());
+            self.set(&CARD_NUMBERS, &[name, digits, "failed"], numbers.failed.get());
+            self.set_gauge(&LUHN_FAILURES, &[name, digits], numbers.failing());
+        }
     }
 
     fn states(&self, link: &PublishedLink) {
@@ -328,6 +358,15 @@ impl Page<'_> {
             self.set(&CONNECTIONS_REFUSED, &[name, cause], word.get());
         }
     }
+}
+
+fn series(metric: &Metric, values: &[&str]) -> (Key, Metadata<'static>) {
+    debug_assert_eq!(metric.labels.len(), values.len(), "{}", metric.name);
+    let labels = metric.labels.iter().zip(values);
+    let labels: Vec<_> =
+        labels.map(|(name, value)| Label::new(*name, (*value).to_owned())).collect();
+    let metadata = Metadata::new(module_path!(), Level::INFO, None);
+    (Key::from_parts(metric.name, labels), metadata)
 }
 
 fn word_at<T, const N: usize>(rows: &[[T; N]], at: usize) -> &[T] {

@@ -41,6 +41,25 @@ impl Pan {
         Bin::from_digits(self.digits())
     }
 
+    /// Whether its digits are odd in number, so that two a byte leave a place to fill.
+    pub const fn is_odd(&self) -> bool {
+        self.len & 1 == 1
+    }
+
+    /// Whether the last digit is the check digit of the others (ISO/IEC 7812-1, annex B).
+    pub fn passes_luhn(&self) -> bool {
+        // From the right, every second digit is doubled and its own digits added.
+        const DOUBLED: [u8; 10] = [0, 2, 4, 6, 8, 1, 3, 5, 7, 9];
+        let sum: u32 = (0..)
+            .zip(self.digits().iter().rev())
+            .map(|(place, digit)| {
+                let doubled = DOUBLED.get(usize::from(*digit)).copied().unwrap_or(0);
+                u32::from(if place & 1 == 1 { doubled } else { *digit })
+            })
+            .sum();
+        sum.is_multiple_of(10)
+    }
+
     /// What stands for this card inside this process; another process has another `key`.
     pub fn hash(&self, key: CardHashKey) -> CardHash {
         let mut hasher = SipHasher13::new_with_keys(key.0, key.1);

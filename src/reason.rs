@@ -18,17 +18,21 @@ pub enum Reason {
     Deadline,
     /// It cannot be forwarded for a fault of tollgate's own or of its configuration.
     Malfunction,
+    /// It is not sound: it could not be read to its end where the link answers such requests, or it
+    /// came back rejected for its form. No host has acted on it.
+    Format,
 }
 
 impl Reason {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Limit,
         Self::Overload,
         Self::Unavailable,
         Self::Lost,
         Self::Deadline,
         Self::Malfunction,
+        Self::Format,
     ];
 
     /// The name in `[link.codes]`, logs and metric labels.
@@ -40,6 +44,7 @@ impl Reason {
             Self::Lost => "lost",
             Self::Deadline => "deadline",
             Self::Malfunction => "malfunction",
+            Self::Format => "format",
         }
     }
 

@@ -120,6 +120,7 @@ impl Road {
             echo: FieldSet::of(&gate::Settings::ECHO),
             codes: Codes::default(),
             local_answers: LocalAnswers::default(),
+            malformed: Default::default(),
         };
         let gate = Gate::new(LinkId(0), answering, Arc::clone(&policy));
         let settings = Settings {

@@ -8,167 +8,18 @@
     reason = "a test states its expectations"
 )]
 
+#[path = "support/conversation.rs"]
+mod conversation;
 #[path = "support/from_dialect.rs"]
 mod message;
 
-use std::sync::Arc;
 use std::time::Duration;
 
+use conversation::{ANSWER_TIMEOUT, CONNECTION, DEADLINE, FIRST, Link, SECOND, STANDBY};
 use message::message;
-use tollgate::clock::Moment;
-use tollgate::exchange::{
-    ConnectionId, Exchange, Flow, Outcome, Pass, Room, Sequence, SessionId, Settings, Sink, Stray,
-};
-use tollgate::gate::{self, Codes, Gate, LocalAnswers};
-use tollgate::iso8583::{Dialect, FieldSet};
-use tollgate::limits::{Burst, Mode, Per, Policy, Rate, Rule};
+use tollgate::exchange::{Flow, Outcome, Pass, Room, Sequence, SessionId, Stray};
 use tollgate::reason::Reason;
-use tollgate::traffic::{Class, LinkId};
-use tollgate::wire::Header;
-
-const FIRST: SessionId = SessionId { slot: 0, generation: 1 };
-const SECOND: SessionId = SessionId { slot: 1, generation: 1 };
-const CONNECTION: ConnectionId = ConnectionId { slot: 0, generation: 1 };
-const STANDBY: ConnectionId = ConnectionId { slot: 1, generation: 1 };
-const DEADLINE: Duration = Duration::from_millis(100);
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// A way to the host that keeps everything, and says what it is told to say.
-#[derive(Debug)]
-struct Port {
-    room: Room,
-    forwarded: Vec<Vec<u8>>,
-    /// Frames up to this one were begun and cannot be taken back.
-    begun: u64,
-    delivered: Vec<(SessionId, Vec<u8>)>,
-    given_back: Vec<ConnectionId>,
-    said: Vec<Outcome>,
-}
-
-impl Sink for Port {
-    fn room(&self, _frame_bytes: usize) -> Room {
-        self.room
-    }
-
-    fn forward(&mut self, frame: &[u8]) -> Option<Sequence> {
-        self.forwarded.push(frame.to_vec());
-        self.begun = self.forwarded.len() as u64;
-        Some(Sequence(self.begun))
-    }
-
-    fn withdraw(&mut self, sequence: Sequence) -> bool {
-        sequence.0 > self.begun
-    }
-
-    fn deliver(&mut self, session: SessionId, frame: &[u8]) -> bool {
-        self.delivered.push((session, frame.to_vec()));
-        true
-    }
-
-    fn give_back(&mut self, connection: ConnectionId, _frame: &[u8]) -> bool {
-        self.given_back.push(connection);
-        connection != STANDBY
-    }
-
-    fn record(&mut self, outcome: Outcome) {
-        self.said.push(outcome);
-    }
-}
-
-struct Link {
-    exchange: Exchange,
-    port: Port,
-    now: Moment,
-}
-
-impl Link {
-    fn new() -> Self {
-        Self::with(1_000, 1e6)
-    }
-
-    fn with(inflight_max: usize, tokens: f64) -> Self {
-        let rule = Rule {
-            name: "all".to_owned(),
-            per: Per::All,
-            rate: Rate::per_second(tokens).unwrap(),
-            burst: Burst::tokens(tokens).unwrap(),
-            mode: Mode::Enforce,
-            bin_digits: 6,
-            keys_max: 1,
-            keys: Vec::new(),
-        };
-        let policy = Arc::new(Policy::new(&[rule], 1, 1, Moment::START).unwrap());
-        let answering = gate::Settings {
-            echo: FieldSet::of(&gate::Settings::ECHO),
-            codes: Codes::default(),
-            local_answers: LocalAnswers::UnlessMac,
-        };
-        let settings = Settings {
-            deadline: DEADLINE,
-            answer_timeout: ANSWER_TIMEOUT,
-            match_fields: Settings::MATCH_FIELDS.to_vec(),
-            inflight_max,
-        };
-        let dialect = Arc::new(Dialect::preset("iso87_ascii").unwrap());
-        let gate = Gate::new(LinkId(0), answering, policy);
-        let mut exchange = Exchange::new(&settings, dialect, Header::None, gate, 1);
-        exchange.opened(FIRST);
-        exchange.opened(SECOND);
-        let port = Port {
-            room: Room::Open,
-            forwarded: Vec::new(),
-            begun: 0,
-            delivered: Vec::new(),
-            given_back: Vec::new(),
-            said: Vec::new(),
-        };
-        Self { exchange, port, now: Moment::START }
-    }
-
-    fn ask(&mut self, session: SessionId, mti: &str, fields: &[(u8, &str)]) {
-        let frame = message(mti, fields);
-        let flow = self.exchange.request(session, &frame, self.now, &mut self.port);
-        assert_eq!(flow, Flow::Taken);
-    }
-
-    /// The host sends this; returns which sessions were given something for it.
-    fn host(&mut self, mti: &str, fields: &[(u8, &str)]) -> Vec<SessionId> {
-        let before = self.port.delivered.len();
-        let frame = message(mti, fields);
-        self.exchange.answer(CONNECTION, &frame, self.now, &mut self.port);
-        let delivered = &self.port.delivered[before..];
-        assert!(delivered.iter().all(|(_, given)| *given == frame), "an answer was changed");
-        delivered.iter().map(|(session, _)| *session).collect()
-    }
-
-    fn wait(&mut self, time: Duration) {
-        self.now = self.now.after(time);
-        self.exchange.tick(self.now, &mut self.port);
-    }
-
-    fn last_stray(&self) -> Option<(Stray, bool)> {
-        self.port.said.iter().rev().find_map(|said| match said {
-            Outcome::Stray(stray, trace) => Some((*stray, trace.approves)),
-            _ => None,
-        })
-    }
-
-    fn reasons(&self) -> Vec<Reason> {
-        let reason = |said: &Outcome| match said {
-            Outcome::Answered { reason, .. } => Some(*reason),
-            _ => None,
-        };
-        self.port.said.iter().filter_map(reason).collect()
-    }
-
-    fn passes(&self) -> Vec<Pass> {
-        let pass = |said: &Outcome| match said {
-            Outcome::Forwarded { pass, .. } => Some(*pass),
-            _ => None,
-        };
-        self.port.said.iter().filter_map(pass).collect()
-    }
-}
+use tollgate::traffic::Class;
 
 const STAN: (u8, &str) = (11, "000007");
 const CARD: (u8, &str) = (2, "4111111111111111");

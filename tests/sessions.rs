@@ -180,7 +180,7 @@ fn a_keepalive_is_neither_forwarded_nor_echoed() {
             }
             is_served(&mut terminal, &mut at_host, 1, stan);
         }
-        let series = format!(r#"tollgate_keepalives_total{{link="{link}"}}"#);
+        let series = format!(r#"tollgate_keepalives_total{{link="{link}",from="network"}}"#);
         assert_eq!(proxy.metric(&series), sent);
     }
 }

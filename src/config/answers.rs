@@ -7,7 +7,7 @@ use super::fault::{Wrong, quoted};
 use super::reader::{Placed, Section, Seen};
 use super::value::{self, one_of};
 use crate::exchange;
-use crate::gate::{Codes, LocalAnswers, Settings};
+use crate::gate::{Codes, LocalAnswers, Malformed, Settings};
 use crate::iso8583::{FieldSet, LocalCode, NEVER_ECHOED, approves};
 use crate::reason::Reason;
 
@@ -26,11 +26,15 @@ pub(super) fn read(section: &Section<'_>) -> Option<Settings> {
     let choices = LocalAnswers::ALL.map(|choice| (choice.name(), choice));
     let local_answers = value::choice(choices, value::none_later);
     let local_answers = section.or("local_answers", LocalAnswers::default(), local_answers);
+    let choices = Malformed::ALL.map(|choice| (choice.name(), choice));
+    let malformed = value::choice(choices, value::none_later);
+    let malformed = section.or("malformed", Malformed::default(), malformed);
     let codes = codes(section.table("codes"));
     Some(Settings {
         echo: FieldSet::of(&echo?.value),
         codes: codes?,
         local_answers: local_answers?.value,
+        malformed: malformed?.value,
     })
 }
 
@@ -100,7 +104,7 @@ fn codes(section: Section<'_>) -> Option<Codes> {
             None => sound = false,
         }
     }
-    section.finish(&["velocity", "format"]);
+    section.finish(&["velocity"]);
     sound.then_some(codes)
 }
 

@@ -14,6 +14,7 @@ use super::reader::{Placed, Section, Seen};
 use super::upstream::{Chosen, Upstreams};
 use super::{duration, value};
 use crate::iso8583::Dialect;
+use crate::net::session::Keepalive;
 use crate::net::{listener, session, upstream};
 use crate::traffic::LinkId;
 use crate::wire::{Framing, Header};
@@ -75,7 +76,7 @@ const DEADLINE_MAX: Duration = Duration::from_secs(60);
 const ANSWER_TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
 
 /// Keys of the reference that this version does not have.
-const LATER: [&str; 5] = ["keepalive", "malformed", "sessions", "operations", "connect"];
+const LATER: [&str; 3] = ["sessions", "operations", "connect"];
 
 /// Reads all links; `None` when one of them has a fault, or there is none.
 pub(super) fn read_all(
@@ -238,8 +239,12 @@ fn session(
     );
     let idle_timeout = duration::within_or_off(TIMEOUT_MIN..=IDLE_TIMEOUT_MAX);
     let idle_timeout = section.or("idle_timeout", None, idle_timeout);
+    let choices = Keepalive::ALL.map(|choice| (choice.name(), choice));
+    let keepalive = value::choice(choices, value::none_later);
+    let keepalive = section.or("keepalive", Keepalive::default(), keepalive);
     Some(session::Settings {
         framing: framing?,
+        keepalive: keepalive?.value,
         frame_bytes_max: frame_bytes_max?.value,
         frame_timeout: frame_timeout?.value,
         idle_timeout: idle_timeout?.value,

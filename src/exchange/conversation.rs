@@ -1,6 +1,8 @@
 //! The state of one link, and every transition of it.
 
+mod host;
 mod loss;
+mod reject;
 
 use std::time::Duration;
 
@@ -9,11 +11,11 @@ use super::identity::Identifier;
 use super::inflight::{Inflight, Place};
 use super::sessions::Sessions;
 use super::{
-    ConnectionId, Flow, Outcome, Pass, Room, Sequence, SessionId, Settings, Side, Sink, Stray,
-    Trace,
+    ConnectionId, Flow, Outcome, Pass, Room, Sequence, SessionId, Settings, Side, Sink, Unread,
+    record_form,
 };
 use crate::clock::Moment;
-use crate::gate::{Gate, Verdict};
+use crate::gate::{Gate, Malformed, Verdict};
 use crate::iso8583::View;
 use crate::iso8583::{Slot, compose};
 use crate::limits::LimitIx;
@@ -107,13 +109,23 @@ impl Conversation {
         &mut self,
         session: SessionId,
         frame: &[u8],
+        unread: Unread,
         sink: &mut impl Sink,
     ) -> Flow {
-        let flow = self.pass_on(session, frame, Pass::Unread, sink);
-        if flow == Flow::Taken {
-            sink.record(Outcome::Unreadable(Side::Network));
+        if self.pass_on(session, frame, Pass::Unread, sink) == Flow::Wait {
+            return Flow::Wait;
         }
-        flow
+        sink.record(Outcome::Unreadable(Side::Network, unread));
+        self.after(false)
+    }
+
+    /// What follows a message that was sent on: the link may want no more of a session that sends
+    /// what is not `sound`.
+    const fn after(&self, sound: bool) -> Flow {
+        match self.gate.settings().malformed {
+            Malformed::Close if !sound => Flow::Close,
+            _ => Flow::Taken,
+        }
     }
 
     /// The network answers a message of the host's own.
@@ -122,9 +134,8 @@ impl Conversation {
         if sink.room(frame.len()) == Room::Full {
             return Flow::Wait;
         }
-        if let Some(fault) = view.fault() {
-            sink.record(Outcome::Malformed(Side::Network, fault));
-        }
+        record_form(Side::Network, view, sink);
+        let sound = view.fault().is_none();
         let answer = self.identifier.of_answer(view);
         let asked = choose(&answer, candidates(0, &self.from_host, &answer));
         if let Choice::One(_, place) = asked
@@ -133,9 +144,11 @@ impl Conversation {
         {
             self.sessions.spoke(session);
             sink.record(Outcome::Returned);
-            return Flow::Taken;
+        } else {
+            // There is room: it was asked for above.
+            let _ = self.pass_on(session, frame, Pass::Protected, sink);
         }
-        self.pass_on(session, frame, Pass::Protected, sink)
+        self.after(sound)
     }
 
     /// Queues what is neither limited nor answered.
@@ -161,25 +174,50 @@ impl Conversation {
 
     /// A request, an advice, or whatever else the network originates.
     pub(super) fn request(&mut self, message: &Message<'_>, sink: &mut impl Sink) -> Flow {
-        let Message { session, frame, view, now } = *message;
+        let Message { session, frame, view, .. } = *message;
         let may_answer = self.gate.may_answer(view) && self.prepare(frame, view);
         let room = sink.room(frame.len());
         if room == Room::Full && !may_answer {
             return Flow::Wait;
         }
         self.sessions.spoke(session);
-        if let Some(fault) = view.fault() {
-            sink.record(Outcome::Malformed(Side::Network, fault));
+        record_form(Side::Network, view, sink);
+        let classified = self.gate.classify(view);
+        if let Some(card) = classified.card {
+            sink.record(Outcome::CardRead(card));
         }
-        let traffic = self.gate.classify(view);
-        let class = traffic.class;
+        let class = classified.traffic.class;
+        if view.fault().is_none() {
+            self.decide(message, &classified.traffic, room, may_answer, sink);
+            return Flow::Taken;
+        }
+        match self.gate.settings().malformed {
+            Malformed::Answer if may_answer => {
+                self.refuse(session, class, Reason::Format, None, sink);
+            }
+            Malformed::Close if view.mti().answerable() => {}
+            _ => self.decide(message, &classified.traffic, room, may_answer, sink),
+        }
+        self.after(false)
+    }
+
+    /// Whether a message goes to the host, or what its sender hears instead.
+    fn decide(
+        &mut self,
+        message: &Message<'_>,
+        traffic: &Traffic,
+        room: Room,
+        may_answer: bool,
+        sink: &mut impl Sink,
+    ) {
+        let (session, class) = (message.session, traffic.class);
         let crowded = room != Room::Open || self.requests.is_full();
         match (room, may_answer) {
             (Room::Down, false) => sink.record(Outcome::Unsent { class }),
             (Room::Down, true) => self.refuse(session, class, Reason::Unavailable, None, sink),
             (_, true) if crowded => self.refuse(session, class, Reason::Overload, None, sink),
             _ => {
-                let verdict = self.gate.admit(&traffic, may_answer, now);
+                let verdict = self.gate.admit(traffic, may_answer, message.now);
                 record_verdict(&verdict, sink);
                 match verdict.refused_by {
                     limit @ Some(_) if may_answer => {
@@ -187,13 +225,12 @@ impl Conversation {
                     }
                     refused_by => {
                         let enforceable = refused_by.is_none() && room == Room::Open;
-                        let pass = pass_of(&traffic, enforceable);
+                        let pass = pass_of(traffic, enforceable);
                         self.forward(message, Admission { class, pass, may_answer }, sink);
                     }
                 }
             }
         }
-        Flow::Taken
     }
 
     /// Builds the local answer of the request at hand; false when this dialect cannot express it.
@@ -252,69 +289,6 @@ impl Conversation {
         waiting.expected = view.mti().expects_answer();
         if waiting.expected {
             self.sessions.owe(session);
-        }
-    }
-
-    /// The host answers.
-    pub(super) fn answer(
-        &mut self,
-        frame: &[u8],
-        view: &View<'_>,
-        now: Moment,
-        sink: &mut impl Sink,
-    ) {
-        let answer = self.identifier.of_answer(view);
-        // Those that were answered at their deadline are candidates like the others: what is meant
-        // for one of them must not go to a request that merely looks like it.
-        let all = candidates(0, &self.requests, &answer)
-            .chain(candidates(1, &self.others, &answer))
-            .chain(candidates(2, &self.late, &answer));
-        let found = match choose(&answer, all) {
-            Choice::One(0, place) => self.requests.remove(place).ok_or(Stray::Unmatched),
-            Choice::One(1, place) => self.others.remove(place).ok_or(Stray::Unmatched),
-            Choice::One(_, place) => {
-                self.late.remove(place);
-                Err(Stray::Late)
-            }
-            Choice::Ambiguous => Err(Stray::Ambiguous),
-            Choice::None => Err(Stray::Unmatched),
-        };
-        let waiting = match found {
-            Ok(waiting) => waiting,
-            // It is never delivered.
-            Err(stray) => return sink.record(Outcome::Stray(stray, Trace::of(view))),
-        };
-        let session = waiting.session;
-        if sink.deliver(session, frame) {
-            let waited = now.since(waiting.received);
-            sink.record(Outcome::Delivered { class: waiting.class, waited });
-        } else {
-            sink.record(Outcome::Stray(Stray::Undeliverable, Trace::of(view)));
-        }
-        if waiting.expected {
-            self.sessions.settle(session);
-        }
-    }
-
-    /// The host has something to say of its own: the session that spoke last is to hear it.
-    pub(super) fn host_originated(
-        &mut self,
-        connection: ConnectionId,
-        frame: &[u8],
-        view: &View<'_>,
-        now: Moment,
-        sink: &mut impl Sink,
-    ) {
-        let Some(session) = self.sessions.most_recent() else {
-            return sink.record(Outcome::Stray(Stray::NoSession, Trace::of(view)));
-        };
-        if !sink.deliver(session, frame) {
-            return sink.record(Outcome::Stray(Stray::Undeliverable, Trace::of(view)));
-        }
-        sink.record(Outcome::HostOriginated);
-        if let Some(identity) = self.identifier.of_request(view) {
-            forget_oldest_if_full(&mut self.from_host);
-            *self.from_host.insert(identity, now.after(self.answer_timeout)) = connection;
         }
     }
 

@@ -27,7 +27,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use outcome::{Outcome, Pass, Side, Stray, Trace};
+pub use outcome::{Outcome, Pass, Side, Stray, Trace, Unread};
 pub use sessions::SessionId;
 
 use crate::clock::Moment;
@@ -118,6 +118,8 @@ pub trait Sink {
 pub enum Flow {
     /// It was dealt with.
     Taken,
+    /// It was, as far as it is to be; its session must be closed.
+    Close,
     /// It was not: the way to the host is full. Offer it again when there is room, and read nothing
     /// behind it meanwhile.
     Wait,
@@ -180,15 +182,17 @@ impl Exchange {
         sink: &mut impl Sink,
     ) -> Flow {
         let talk = &mut self.conversation;
-        let body = self.header.open(frame).map_or(&[][..], |opened| opened.body);
-        let Ok(view) = View::parse(&self.dialect, body, &mut self.spans) else {
-            return talk.unreadable(session, frame, sink);
+        let Ok(opened) = self.header.open(frame) else {
+            return talk.unreadable(session, frame, Unread::Header, sink);
+        };
+        let Ok(view) = View::parse(&self.dialect, opened.body, &mut self.spans) else {
+            return talk.unreadable(session, frame, Unread::Mti, sink);
         };
         let message = Message { session, frame, view: &view, now };
-        if view.mti().is_answer() {
-            talk.answer_to_host(&message, sink)
-        } else {
-            talk.request(&message, sink)
+        match opened.rejected {
+            Some(code) => talk.rejected_by_network(&message, code, sink),
+            None if view.mti().is_answer() => talk.answer_to_host(&message, sink),
+            None => talk.request(&message, sink),
         }
     }
 
@@ -201,17 +205,17 @@ impl Exchange {
         sink: &mut impl Sink,
     ) {
         let talk = &mut self.conversation;
-        let body = self.header.open(frame).map_or(&[][..], |opened| opened.body);
-        let Ok(view) = View::parse(&self.dialect, body, &mut self.spans) else {
-            return sink.record(Outcome::Unreadable(Side::Host));
+        let Ok(opened) = self.header.open(frame) else {
+            return sink.record(Outcome::Unreadable(Side::Host, Unread::Header));
         };
-        if let Some(fault) = view.fault() {
-            sink.record(Outcome::Malformed(Side::Host, fault));
-        }
-        if view.mti().is_answer() {
-            talk.answer(frame, &view, now, sink);
-        } else {
-            talk.host_originated(connection, frame, &view, now, sink);
+        let Ok(view) = View::parse(&self.dialect, opened.body, &mut self.spans) else {
+            return sink.record(Outcome::Unreadable(Side::Host, Unread::Mti));
+        };
+        record_form(Side::Host, &view, sink);
+        match opened.rejected {
+            Some(code) => talk.rejected_by_host(frame, &view, code, now, sink),
+            None if view.mti().is_answer() => talk.answer(frame, &view, now, sink),
+            None => talk.host_originated(connection, frame, &view, now, sink),
         }
     }
 
@@ -230,5 +234,15 @@ impl Exchange {
     /// Answers and forgets what is due. Call it every 5 ms.
     pub fn tick(&mut self, now: Moment, sink: &mut impl Sink) {
         self.conversation.tick(now, sink);
+    }
+}
+
+/// Tells what is unusual about the form of a message.
+fn record_form(side: Side, view: &View<'_>, sink: &mut impl Sink) {
+    if let Some(fault) = view.fault() {
+        sink.record(Outcome::Malformed(side, fault));
+    }
+    if let Some(part) = view.mti().unknown_part() {
+        sink.record(Outcome::UnknownType(side, part));
     }
 }

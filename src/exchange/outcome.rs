@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use crate::iso8583::Mti;
-use crate::iso8583::{Fault, View};
+use crate::gate::CardCheck;
+use crate::iso8583::{Fault, Mti, MtiPart, View};
 use crate::limits::{LimitIx, LimitSet};
 use crate::reason::Reason;
 use crate::traffic::{Class, Text};
+use crate::wire::RejectCode;
 
 /// Something that happened to one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,13 @@ pub enum Outcome {
     /// A message that cannot be read to its end. It went its way all the same.
     Malformed(Side, Fault),
     /// A message without so much as an MTI: forwarded if it came from the network, else dropped.
-    Unreadable(Side),
+    Unreadable(Side, Unread),
+    /// A message with a digit in its MTI that the standard does not give.
+    UnknownType(Side, MtiPart),
+    /// A card number was read from a message of the network.
+    CardRead(CardCheck),
+    /// A message came back rejected for its form, from the side to which it had gone.
+    Rejected(Side, RejectCode),
     /// A message that tollgate may not answer found no connection to the host: silence. Its sender
     /// keeps it and sends it again.
     Unsent {
@@ -108,6 +115,41 @@ pub enum Side {
     Network,
     /// From a connection to the host.
     Host,
+}
+
+/// What was missing of a message of which nothing is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unread {
+    /// The header that the link's messages have.
+    Header,
+    /// An MTI.
+    Mti,
+}
+
+impl Unread {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::Header, Self::Mti];
+
+    /// The name in logs and metric labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Header => "no_header",
+            Self::Mti => "no_mti",
+        }
+    }
+}
+
+impl Side {
+    /// Both, in the order of their numbers.
+    pub const ALL: [Self; 2] = [Self::Network, Self::Host];
+
+    /// The name in logs and metric labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Network => "network",
+            Self::Host => "host",
+        }
+    }
 }
 
 /// Why an answer reached nobody.

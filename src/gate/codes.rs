@@ -26,10 +26,11 @@ impl Codes {
     }
 }
 
-/// 91 for every reason but a malfunction, which is 96.
+/// 91 for every reason but a malfunction, which is 96, and a wrong format, which is 30.
 impl Default for Codes {
     fn default() -> Self {
         Self { by_reason: [LocalCode::IssuerInoperative; Reason::ALL.len()] }
             .with(Reason::Malfunction, LocalCode::SystemMalfunction)
+            .with(Reason::Format, LocalCode::FormatError)
     }
 }

@@ -23,6 +23,8 @@ pub struct Settings {
     pub codes: Codes,
     /// Whether it answers at all.
     pub local_answers: LocalAnswers,
+    /// What becomes of a message of the network that cannot be read to its end.
+    pub malformed: Malformed,
 }
 
 impl Settings {
@@ -56,6 +58,54 @@ impl LocalAnswers {
     }
 }
 
+/// What becomes of a message of the network that cannot be read to its end. Whatever is chosen,
+/// what tollgate may not answer is forwarded: an advice or a reversal is never lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Malformed {
+    /// It is forwarded unchanged, and the limits see what was read of it: a wrong line in a dialect
+    /// must not decline sales.
+    #[default]
+    Forward,
+    /// A request of which the STAN was read is answered with the code for a wrong format.
+    Answer,
+    /// A request is not forwarded, and its session is closed.
+    Close,
+}
+
+impl Malformed {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Forward, Self::Answer, Self::Close];
+
+    /// The name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Answer => "answer",
+            Self::Close => "close",
+        }
+    }
+}
+
+/// What a message is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Classified {
+    /// What the limiter needs to know of it.
+    pub traffic: Traffic,
+    /// Its card number, if it has one.
+    pub card: Option<CardCheck>,
+}
+
+/// Whether a card number's last digit checks the others. Where most of an odd number of digits fail,
+/// the dialect most likely has the padding of odd digits on the wrong side, and every BIN of theirs
+/// is read one place off; where all fail, field 2 is read somewhere else than it lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CardCheck {
+    /// Its digits are odd in number.
+    pub odd: bool,
+    /// Its last digit is the check digit (Luhn) of the others.
+    pub passes: bool,
+}
+
 /// What the limits say of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verdict {
@@ -86,17 +136,20 @@ impl Gate {
         &self.settings
     }
 
-    /// What the limiter needs to know of a message.
-    pub fn classify(&self, view: &View<'_>) -> Traffic {
+    /// What a message is.
+    pub fn classify(&self, view: &View<'_>) -> Classified {
         let operation = view.operation();
         let class = if view.mti().answerable() { operation.class() } else { Class::Protected };
-        Traffic {
+        let pan = view.pan();
+        let traffic = Traffic {
             link: self.link,
             class,
             operation,
-            bin: view.pan().and_then(|pan| pan.bin()),
+            bin: pan.and_then(|pan| pan.bin()),
             merchant: view.merchant(),
-        }
+        };
+        let card = pan.map(|pan| CardCheck { odd: pan.is_odd(), passes: pan.passes_luhn() });
+        Classified { traffic, card }
     }
 
     /// Whether tollgate may answer this message itself. The MTI alone makes it answerable; a MAC,

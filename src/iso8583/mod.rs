@@ -26,7 +26,7 @@ pub use code::{LocalCode, approves};
 pub use dialect::Dialect;
 pub use fault::{Fault, FaultKind, Unreadable};
 pub use field::{Content, DataEncoding, FieldSpec, Length, LengthEncoding, Padding, Prefix, Unit};
-pub use mti::{Mti, MtiEncoding};
+pub use mti::{Mti, MtiEncoding, MtiPart};
 pub use reply::{NEVER_ECHOED, NoReply, Slot, compose};
 pub use table::{RowFault, TableError};
 pub use view::View;

@@ -83,9 +83,49 @@ impl Mti {
             && matches!(self.origin, 0 | 1)
     }
 
+    /// The first digit that stands for nothing in the standard: versions after 2003, classes 0 and 9,
+    /// functions 8 and 9, origins 6 to 9. Networks use some of them by private agreement.
+    pub const fn unknown_part(self) -> Option<MtiPart> {
+        match self {
+            Self { version: 3.., .. } => Some(MtiPart::Version),
+            Self { class: 0 | 9.., .. } => Some(MtiPart::Class),
+            Self { function: 8.., .. } => Some(MtiPart::Function),
+            Self { origin: 6.., .. } => Some(MtiPart::Origin),
+            _ => None,
+        }
+    }
+
     /// Whether its sender says that it sent this before.
     pub const fn is_repeat(self) -> bool {
         matches!(self.origin, 1 | 3 | 5)
+    }
+}
+
+/// A digit of an MTI.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum MtiPart {
+    /// The first.
+    Version,
+    /// The second.
+    Class,
+    /// The third.
+    Function,
+    /// The fourth.
+    Origin,
+}
+
+impl MtiPart {
+    /// All four, in order.
+    pub const ALL: [Self; 4] = [Self::Version, Self::Class, Self::Function, Self::Origin];
+
+    /// The name in metric labels.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Version => "version",
+            Self::Class => "class",
+            Self::Function => "function",
+            Self::Origin => "origin",
+        }
     }
 }
 
@@ -196,6 +236,18 @@ mod tests {
                 None => assert!(mti.is_answer() || mti.function() >= 8),
             }
         }
+    }
+
+    #[test]
+    fn a_digit_that_the_standard_does_not_give_is_named() {
+        let part = |number| mti(number).unknown_part().map(MtiPart::name);
+        for known in [100, 101, 205, 420, 800, 1804, 2100, 670] {
+            assert_eq!(part(known), None, "{known:04}");
+        }
+        let named = [3100, 8100, 0, 900, 180, 290, 106, 9999].map(part).map(Option::unwrap);
+        let (version, class) = ("version", "class");
+        let function = "function";
+        assert_eq!(named, [version, version, class, class, function, function, "origin", version]);
     }
 
     #[test]

@@ -8,8 +8,9 @@ use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use crate::exchange::{Pass, Stray};
-use crate::iso8583::FaultKind;
+use super::cards::Cards;
+use crate::exchange::{Pass, Stray, Unread};
+use crate::iso8583::{FaultKind, MtiPart};
 use crate::limits::LIMITS_MAX;
 use crate::reason::Reason;
 use crate::traffic::Class;
@@ -163,8 +164,15 @@ pub struct LinkCounters {
     pub faults: [Word; FaultKind::ALL.len()],
     /// Faults in messages of the host, by kind.
     pub host_faults: [Word; FaultKind::ALL.len()],
-    /// Messages without an MTI, of the network and of the host.
-    pub unreadable: [Word; 2],
+    /// Messages without a header or an MTI, of the network and of the host.
+    pub unreadable: [[Word; Unread::ALL.len()]; 2],
+    /// Messages with a digit in their MTI that the standard does not give, of the network and of the
+    /// host.
+    pub unknown_types: [[Word; MtiPart::ALL.len()]; 2],
+    /// Messages that came back rejected for their form, from the network and from the host.
+    pub rejected: [Word; 2],
+    /// Card numbers in messages of the network.
+    pub cards: Cards,
     /// Protected messages that met no connection to the host: silence.
     pub unsent: [Word; CLASSES],
     /// Protected messages that the host did not answer within `answer_timeout`.
@@ -173,8 +181,8 @@ pub struct LinkCounters {
     pub forgotten: Word,
     /// Answers that reached nobody, by why; those that approve, and the others.
     pub strays: [[Word; 2]; Stray::ALL.len()],
-    /// Keepalives.
-    pub keepalives: Word,
+    /// Keepalives, of the network and of the host.
+    pub keepalives: [Word; 2],
     /// Sessions closed for a framing fault, slowness, or silence.
     pub sessions_closed: [Word; Closed::ALL.len()],
     /// Connections that were refused: source not allowed, or too many.
@@ -210,11 +218,14 @@ impl Default for LinkCounters {
             faults: Default::default(),
             host_faults: Default::default(),
             unreadable: Default::default(),
+            unknown_types: Default::default(),
+            rejected: Default::default(),
+            cards: Cards::default(),
             unsent: Default::default(),
             unanswered: Default::default(),
             forgotten: Word::default(),
             strays: Default::default(),
-            keepalives: Word::default(),
+            keepalives: Default::default(),
             sessions_closed: Default::default(),
             refused_connections: Default::default(),
             reconnects: Word::default(),
@@ -233,6 +244,8 @@ impl Default for LinkCounters {
 pub enum Closed {
     /// Its lengths cannot be believed.
     Framing,
+    /// A message of its cannot be read to its end, where the link wants no such session.
+    Malformed,
     /// A frame begun was not whole in time.
     FrameTimeout,
     /// It did not take its answers in time.
@@ -245,13 +258,20 @@ pub enum Closed {
 
 impl Closed {
     /// Every reason, in the order of their numbers.
-    pub const ALL: [Self; 5] =
-        [Self::Framing, Self::FrameTimeout, Self::WriteStall, Self::Idle, Self::HostDown];
+    pub const ALL: [Self; 6] = [
+        Self::Framing,
+        Self::Malformed,
+        Self::FrameTimeout,
+        Self::WriteStall,
+        Self::Idle,
+        Self::HostDown,
+    ];
 
     /// The name in logs and metric labels.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Framing => "framing",
+            Self::Malformed => "malformed",
             Self::FrameTimeout => "frame_timeout",
             Self::WriteStall => "write_stall",
             Self::Idle => "idle",

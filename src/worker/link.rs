@@ -20,11 +20,11 @@ use super::counters::{Closed, LinkCounters};
 use super::port::{Found, Port, Stalled};
 use super::record::{Recorder, Throttle};
 use crate::clock::{Clock, Moment};
-use crate::exchange::{Exchange, SessionId};
+use crate::exchange::{Exchange, SessionId, Side};
 use crate::limits::Policy;
 use crate::net::buffer::ReadBuffer;
 use crate::net::session;
-use crate::wire::{FrameError, Splitter};
+use crate::wire::Splitter;
 
 /// Frames that one peer may have dealt with before the others get their turn.
 const FRAMES_PER_TURN: usize = 128;
@@ -43,8 +43,8 @@ pub(super) enum Next {
     Yield,
     /// Take another turn when there is room again.
     Wait,
-    /// Its lengths cannot be believed.
-    Close(FrameError),
+    /// Close it, for this fault of its peer.
+    Close(Closed, String),
     /// The session is gone.
     End,
 }
@@ -287,6 +287,14 @@ impl Link {
     pub(super) fn left(&self) -> (usize, usize, bool) {
         let (answerable, others) = self.exchange.in_flight();
         (answerable, others, !self.port.is_flushed())
+    }
+}
+
+fn count_keepalive(port: &Port, from: Side) {
+    let [network, host] = &port.counters().keepalives;
+    match from {
+        Side::Network => network.count(),
+        Side::Host => host.count(),
     }
 }
 

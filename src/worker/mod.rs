@@ -10,6 +10,7 @@
 //!   5 ms ──────> deadlines ───────────────────┴─> flush: one write per buffer
 //! ```
 
+mod cards;
 mod counters;
 mod link;
 mod port;
@@ -22,6 +23,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, oneshot, watch};
 
+pub use cards::{Cards, Numbers};
 pub use counters::{
     Closed, DECISION_BOUNDS, Histogram, LinkCounters, RESPONSE_BOUNDS, Source, Word,
 };

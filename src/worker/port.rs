@@ -4,8 +4,10 @@
 //! It knows sockets and no message. What it cannot write at once stays buffered, up to a bound, and
 //! is reported so that somebody waits for the socket.
 
+mod keepalive;
 mod place;
 mod stall;
+mod write;
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -22,6 +24,7 @@ use crate::net::buffer::WriteBuffer;
 use crate::net::host_queue::{Fill, HostQueue};
 use crate::net::stream::Writer;
 use crate::wire::Framing;
+use keepalive::KeptAlive;
 use place::Place;
 use stall::Stall;
 
@@ -53,6 +56,7 @@ pub(super) struct Session {
     /// Since when a frame has been begun and not finished.
     pub(super) partial_since: Option<Moment>,
     pub(super) stall: Stall,
+    kept_alive: KeptAlive,
     dirty: bool,
 }
 
@@ -79,6 +83,7 @@ pub(super) struct Connection {
     pub(super) close: Rc<Notify>,
     pub(super) partial_since: Option<Moment>,
     pub(super) stall: Stall,
+    kept_alive: KeptAlive,
 }
 
 /// What a flush found; kept and filled again, so that flushing does not allocate.
@@ -172,6 +177,7 @@ impl Port {
                 read_at: now,
                 partial_since: None,
                 stall: Stall::default(),
+                kept_alive: KeptAlive::default(),
                 dirty: false,
             });
             place.generation
@@ -205,6 +211,15 @@ impl Port {
         })
     }
 
+    /// Something was queued for a session: the flush writes it.
+    fn mark_dirty(&mut self, id: SessionId) {
+        if let Some(session) = self.session_mut(id)
+            && !std::mem::replace(&mut session.dirty, true)
+        {
+            self.dirty.push(id);
+        }
+    }
+
     /// Whether a session is too far behind with its answers to be read.
     pub(super) fn is_behind(&self, id: SessionId) -> bool {
         self.session(id).is_some_and(Session::is_behind)
@@ -228,6 +243,7 @@ impl Port {
             close: Rc::clone(&close),
             partial_since: None,
             stall: Stall::default(),
+            kept_alive: KeptAlive::default(),
         };
         let generation = self.connections.get_mut(slot).map_or(0, |place| {
             place.generation = place.generation.wrapping_add(1);
@@ -299,103 +315,6 @@ impl Port {
         let all_returned = connections.map(|up| up.own.pending().len()).sum::<usize>() == 0;
         all_taken && all_returned && (self.active.is_none() || self.queue.pending().is_empty())
     }
-
-    // Writing.
-
-    /// One write per buffer that something was queued in.
-    pub(super) fn flush(&mut self, found: &mut Found) {
-        // A standby has no part in the queue, but may have answers of its own to write.
-        for slot in 0..self.connections.len() {
-            if let Some(id) = self.connection_at(slot) {
-                self.flush_connection(id, found);
-            }
-        }
-        while let Some(id) = self.dirty.pop() {
-            if let Some(session) = self.session_mut(id) {
-                session.dirty = false;
-            }
-            self.flush_session(id, found);
-        }
-    }
-
-    /// Writes a session's answers.
-    pub(super) fn flush_session(&mut self, id: SessionId, found: &mut Found) {
-        let now = self.recorder.now();
-        let Some(session) = self.session_mut(id) else { return };
-        if !session.out.pending().is_empty() {
-            let was_behind = session.is_behind();
-            match session.writer.try_write(session.out.pending()) {
-                Ok(taken) => {
-                    session.out.advance(taken);
-                    session.stall.left_some(taken, now);
-                }
-                // A broken socket is always ready, so that to wait for it would never end.
-                Err(_) => {
-                    session.broken = true;
-                    session.out.clear();
-                }
-            }
-            found.caught_up |= was_behind && !session.is_behind();
-            if !session.out.pending().is_empty() {
-                if !std::mem::replace(&mut session.stall.watched, true) {
-                    found.stalled.push(Stalled::Session(id, Rc::clone(&session.writer)));
-                }
-                return;
-            }
-            session.stall.since = None;
-        }
-        if session.half_closed {
-            found.finished.push(id);
-        }
-    }
-
-    /// Writes what is queued for the host, if `id` is the active connection, and what is its own. A
-    /// connection that is broken is told to close.
-    pub(super) fn flush_connection(&mut self, id: ConnectionId, found: &mut Found) {
-        let now = self.recorder.now();
-        let is_active = self.active == Some(id);
-        let place = self.connections.get_mut(id.slot as usize);
-        let Some(connection) = place.and_then(|place| place.get_mut(id.generation)) else { return };
-        loop {
-            let own = !connection.own.pending().is_empty();
-            let pending = match (own, is_active) {
-                (true, _) => connection.own.pending(),
-                (false, true) => self.queue.pending(),
-                (false, false) => &[],
-            };
-            if pending.is_empty() {
-                connection.stall.since = None;
-                return;
-            }
-            let Ok(taken) = connection.writer.try_write(pending) else {
-                return connection.close.notify_one();
-            };
-            let all = taken == pending.len();
-            if own {
-                connection.own.advance(taken);
-            } else {
-                self.queue.advance(taken);
-            }
-            if !all {
-                connection.stall.left_some(taken, now);
-                if !std::mem::replace(&mut connection.stall.watched, true) {
-                    found.stalled.push(Stalled::Connection(id, Rc::clone(&connection.writer)));
-                }
-                return;
-            }
-        }
-    }
-
-    /// The one who waited for a socket is back.
-    pub(super) fn unwatch(&mut self, stalled: &Stalled) {
-        let stall = match stalled {
-            Stalled::Session(id, _) => self.session_mut(*id).map(|session| &mut session.stall),
-            Stalled::Connection(id, _) => self.connection_mut(*id).map(|up| &mut up.stall),
-        };
-        if let Some(stall) = stall {
-            stall.watched = false;
-        }
-    }
 }
 
 impl Sink for Port {
@@ -423,9 +342,7 @@ impl Sink for Port {
         if session.broken || session.out.push(frame).is_err() {
             return false;
         }
-        if !std::mem::replace(&mut session.dirty, true) {
-            self.dirty.push(id);
-        }
+        self.mark_dirty(id);
         true
     }
 

@@ -12,10 +12,12 @@ use tracing::{debug, warn};
 use super::counters::{LinkCounters, Source, Word};
 use crate::clock::Moment;
 use crate::exchange::{Outcome, Side, Stray, Trace};
+use crate::gate::CardCheck;
 use crate::limits::LimitSet;
 use crate::reason::Reason;
 
 const SECOND: Duration = Duration::from_secs(1);
+const MINUTE: Duration = Duration::from_secs(60);
 /// Approvals that nothing in flight asked for: enough to see whose they are, not enough for a host
 /// that repeats itself to fill the disk.
 const UNASKED_APPROVALS: u32 = 20;
@@ -32,6 +34,8 @@ pub(super) struct Recorder {
     overload: Throttle,
     overdue: Throttle,
     unasked: Throttle,
+    rejected: Throttle,
+    cards: Throttle,
 }
 
 impl Recorder {
@@ -46,6 +50,8 @@ impl Recorder {
             overload: Throttle::default(),
             overdue: Throttle::default(),
             unasked: Throttle::per_second(UNASKED_APPROVALS),
+            rejected: Throttle::default(),
+            cards: Throttle::once_in(MINUTE),
         }
     }
 
@@ -91,24 +97,40 @@ impl Recorder {
                 }
             }
             Outcome::Malformed(side, fault) => self.log_fault(side, fault.field, fault.kind.name()),
-            Outcome::Unreadable(side) => self.log_fault(side, 0, "no MTI"),
+            Outcome::Unreadable(side, unread) => self.log_fault(side, 0, unread.name()),
+            Outcome::Rejected(side, code) => {
+                if let Some(more) = self.rejected.pass(self.now) {
+                    let (link, from) = (&self.link, side.name());
+                    warn!(%link, from, %code, more, "message came back rejected for its form");
+                }
+            }
+            Outcome::CardRead(card) => self.check_cards(card),
             Outcome::Stray(stray, trace) => self.log_stray(stray, &trace),
             _ => {}
         }
     }
 
     fn log_fault(&mut self, side: Side, field: u8, kind: &str) {
-        let from = match side {
-            Side::Network => "network",
-            Side::Host => "host",
-        };
-        let link = &self.link;
+        let (link, from) = (&self.link, side.name());
         match self.malformed.pass(self.now) {
             Some(more) => warn!(
                 %link, from, field, kind, more,
                 "message not readable to its end: sent on unchanged if it can be; is the dialect right?"
             ),
             None => debug!(%link, from, field, kind, "message not readable to its end"),
+        }
+    }
+
+    fn check_cards(&mut self, card: CardCheck) {
+        if self.counters.cards.count(card)
+            && let Some(more) = self.cards.pass(self.now)
+        {
+            let (link, digits) = (&self.link, if card.odd { "odd" } else { "even" });
+            warn!(
+                %link, digits, more,
+                "most card numbers fail the Luhn check: does the dialect have odd digits padded on \
+                 the right side? limits by BIN count what does not exist"
+            );
         }
     }
 
@@ -171,7 +193,15 @@ fn count_outcome(counters: &LinkCounters, outcome: &Outcome) {
         Outcome::Malformed(Side::Host, fault) => {
             count(counters.host_faults.get(fault.kind as usize));
         }
-        Outcome::Unreadable(side) => count(counters.unreadable.get(side as usize)),
+        Outcome::Unreadable(side, unread) => {
+            count_in(counters.unreadable.get(side as usize), unread as usize);
+        }
+        Outcome::UnknownType(side, part) => {
+            count_in(counters.unknown_types.get(side as usize), part as usize);
+        }
+        Outcome::Rejected(side, _) => count(counters.rejected.get(side as usize)),
+        // Counted with the alarm.
+        Outcome::CardRead(_) => {}
         Outcome::Stray(stray, trace) => {
             count_in(counters.strays.get(stray as usize), usize::from(trace.approves));
         }
@@ -200,10 +230,11 @@ fn respond(counters: &LinkCounters, source: Source, waited: Duration) {
     }
 }
 
-/// Lets so many lines through a second, and tells the next one how many were kept back.
+/// Lets so many lines through in a while, and tells the next one how many were kept back.
 #[derive(Debug)]
 pub struct Throttle {
     lines_max: u32,
+    while_of: Duration,
     began: Option<Moment>,
     lines: u32,
     kept_back: u64,
@@ -212,12 +243,17 @@ pub struct Throttle {
 impl Throttle {
     /// At most `lines_max` lines a second.
     pub const fn per_second(lines_max: u32) -> Self {
-        Self { lines_max, began: None, lines: 0, kept_back: 0 }
+        Self { lines_max, while_of: SECOND, began: None, lines: 0, kept_back: 0 }
+    }
+
+    /// One line in `while_of`.
+    pub const fn once_in(while_of: Duration) -> Self {
+        Self { lines_max: 1, while_of, began: None, lines: 0, kept_back: 0 }
     }
 
     /// How many lines were kept back since the last, when this one may be written.
     pub fn pass(&mut self, now: Moment) -> Option<u64> {
-        if self.began.is_none_or(|began| now.since(began) >= SECOND) {
+        if self.began.is_none_or(|began| now.since(began) >= self.while_of) {
             self.began = Some(now);
             self.lines = 0;
         }

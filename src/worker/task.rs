@@ -16,7 +16,6 @@ use tokio::task::{spawn_local, yield_now};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use tracing::{debug, error, warn};
 
-use super::counters::Closed;
 use super::link::{Link, Next, Surroundings};
 use super::port::Stalled;
 use super::{Command, Left, LinkSettings, PARTING, Worker};
@@ -156,9 +155,8 @@ async fn read_session(desk: Desk, id: SessionId, mut reader: Reader) {
                 Next::Read => break,
                 Next::Yield => yield_now().await,
                 Next::Wait => room.notified().await,
-                Next::Close(error) => {
-                    let mut link = desk.link.borrow_mut();
-                    return link.shut(id, Closed::Framing, &error.to_string());
+                Next::Close(cause, detail) => {
+                    return desk.link.borrow_mut().shut(id, cause, &detail);
                 }
                 Next::End => return,
             }
@@ -258,7 +256,7 @@ async fn read_host(
                 }
                 Next::Read => break,
                 Next::Yield | Next::Wait => yield_now().await,
-                Next::Close(error) => return error.to_string(),
+                Next::Close(_, detail) => return detail,
                 Next::End => return "closed".to_owned(),
             }
         }

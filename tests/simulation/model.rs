@@ -178,7 +178,7 @@ impl Model {
             Reason::Unavailable => room == Room::Down,
             Reason::Overload => room != Room::Down && (room != Room::Open || full),
             Reason::Limit => room == Room::Open && !full,
-            Reason::Lost | Reason::Deadline | Reason::Malfunction => false,
+            Reason::Lost | Reason::Deadline | Reason::Malfunction | Reason::Format => false,
         };
         ensure!(right, "{id} was refused for {reason:?} with room {room:?}");
         self.answered_here(id, reason, now, frame)

@@ -2,7 +2,7 @@
 //! messages and gives them their answer.
 
 use tollgate::clock::Moment;
-use tollgate::exchange::{ConnectionId, Outcome, Room, SessionId, Side, Stray};
+use tollgate::exchange::{ConnectionId, Outcome, Room, SessionId, Side, Stray, Unread};
 
 use crate::effects::{Check, Effects, ensure};
 use crate::host::{Answer, Honesty};
@@ -27,7 +27,7 @@ impl Model {
         let effects = Effects::of(events)?;
         ensure!(effects.forwarded == 0, "an answer was forwarded");
         if answer.honesty == Honesty::Unreadable {
-            let said = effects.said == [&Outcome::Unreadable(Side::Host)];
+            let said = effects.said == [&Outcome::Unreadable(Side::Host, Unread::Mti)];
             ensure!(said && effects.offers.is_empty(), "unreadable, and yet {events:?}");
             return Ok(());
         }

@@ -70,6 +70,7 @@ pub(crate) fn gate_settings() -> gate::Settings {
         echo: FieldSet::of(&gate::Settings::ECHO),
         codes: codes(),
         local_answers: LocalAnswers::UnlessMac,
+        malformed: Default::default(),
     }
 }
 
@@ -109,6 +110,7 @@ pub(crate) const fn code(reason: Reason) -> &'static str {
         Reason::Lost => "91",
         Reason::Deadline => "68",
         Reason::Malfunction => "96",
+        Reason::Format => "30",
     }
 }
 

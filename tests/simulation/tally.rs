@@ -30,8 +30,13 @@ impl Tally {
             Outcome::Returned => "returned".to_owned(),
             Outcome::Malformed(Side::Network, _) => "malformed network".to_owned(),
             Outcome::Malformed(Side::Host, _) => "malformed host".to_owned(),
-            Outcome::Unreadable(Side::Network) => "unreadable network".to_owned(),
-            Outcome::Unreadable(Side::Host) => "unreadable host".to_owned(),
+            Outcome::Unreadable(Side::Network, _) => "unreadable network".to_owned(),
+            Outcome::Unreadable(Side::Host, _) => "unreadable host".to_owned(),
+            Outcome::UnknownType(side, part) => {
+                format!("unknown {} {}", part.name(), side.name())
+            }
+            Outcome::CardRead(_) => "card read".to_owned(),
+            Outcome::Rejected(side, _) => format!("rejected {}", side.name()),
             Outcome::Unsent { .. } => "unsent".to_owned(),
             Outcome::Unanswered { .. } => "unanswered".to_owned(),
             Outcome::Forgotten => "forgotten".to_owned(),
@@ -69,8 +74,10 @@ impl Tally {
         let mut wanted: Vec<String> = plain.into_iter().map(str::to_owned).collect();
         wanted.extend(Pass::ALL.map(|pass| format!("forwarded {}", pass.name())));
         wanted.extend(Stray::ALL.map(|stray| format!("stray {}", stray.name())));
-        // A malfunction is a frame that the framing cannot carry, which sessions cannot send.
-        let reasons = Reason::ALL.into_iter().filter(|reason| *reason != Reason::Malfunction);
+        // A malfunction is a frame that the framing cannot carry, which sessions cannot send; for its
+        // form nothing is refused where malformed messages are forwarded.
+        let never = [Reason::Malfunction, Reason::Format];
+        let reasons = Reason::ALL.into_iter().filter(|reason| !never.contains(reason));
         wanted.extend(reasons.map(|reason| format!("answered {}", reason.name())));
         let seen = |what: &String| self.counts.get(what).copied().unwrap_or_default();
         wanted.retain(|what| seen(what) < times);

@@ -101,6 +101,7 @@ impl<'a> Summary<'a> {
                 Reason::Unavailable => "no connection to the host was up",
                 Reason::Lost => "the connection it went out on broke, and nothing came back",
                 Reason::Deadline => "the host took longer than the deadline of",
+                Reason::Format => "not sound in form",
                 Reason::Malfunction => "a fault of tollgate's own: please report it",
             };
             let count = grouped(answered(counters, reason));

@@ -122,6 +122,7 @@ impl Road {
             echo: FieldSet::of(&gate::Settings::ECHO),
             codes: Codes::default(),
             local_answers: LocalAnswers::default(),
+            malformed: Default::default(),
         };
         let exchange = Exchange::new(
             &exchange::Settings {
@@ -139,6 +140,7 @@ impl Road {
             name: "link".to_owned(),
             session: net::session::Settings {
                 framing: FRAMING,
+                keepalive: Default::default(),
                 frame_bytes_max: FRAME_BYTES_MAX,
                 frame_timeout: Duration::from_secs(60),
                 idle_timeout: None,

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
-use super::{FRAMES_PER_TURN, Link, Next};
+use super::{FRAMES_PER_TURN, Link, Next, count_keepalive};
 use crate::clock::Moment;
-use crate::exchange::ConnectionId;
+use crate::exchange::{ConnectionId, Side};
 use crate::net::buffer::ReadBuffer;
+use crate::net::session::Keepalive;
 use crate::net::stream::Writer;
 use crate::worker::counters::Closed;
 
@@ -105,16 +106,23 @@ impl Link {
         buffer: &mut ReadBuffer,
         now: Moment,
     ) -> (Next, usize) {
-        let Self { exchange, port, from_host, .. } = self;
+        let Self { exchange, port, session, from_host, .. } = self;
         for frames in 0..FRAMES_PER_TURN {
             let split = match from_host.split(buffer.unread()) {
                 Ok(Some(split)) => split,
                 Ok(None) => return (Next::Read, frames),
-                Err(error) => return (Next::Close(error), frames),
+                Err(error) => {
+                    return (Next::Close(Closed::Framing, error.to_string()), frames);
+                }
             };
             let bytes = split.whole.len();
             if !split.frame.is_empty() {
                 exchange.answer(id, split.frame, now, port);
+            } else {
+                count_keepalive(port, Side::Host);
+                if session.keepalive == Keepalive::Answer {
+                    port.keep_connection_alive(id, split.whole);
+                }
             }
             buffer.consume(bytes);
         }

@@ -6,12 +6,16 @@ use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tracing::{info, warn};
 
-use super::{FRAMES_PER_TURN, Link, Next, TURNS_PER_TIMING};
+use super::{FRAMES_PER_TURN, Link, Next, TURNS_PER_TIMING, count_keepalive};
 use crate::clock::Moment;
-use crate::exchange::{Flow, SessionId};
+use crate::exchange::{Flow, SessionId, Side};
 use crate::net::buffer::ReadBuffer;
+use crate::net::session::Keepalive;
 use crate::net::stream::Writer;
 use crate::worker::counters::Closed;
+
+/// Said of a session that is closed for a message.
+const MALFORMED: &str = "a message was not readable to its end";
 
 impl Link {
     /// Takes a session in; `None` when the link takes none any more.
@@ -79,7 +83,7 @@ impl Link {
         buffer: &mut ReadBuffer,
         now: Moment,
     ) -> (Next, usize) {
-        let Self { exchange, port, from_sessions, .. } = self;
+        let Self { exchange, port, session, from_sessions, .. } = self;
         if port.session(id).is_none() {
             return (Next::End, 0);
         }
@@ -90,15 +94,25 @@ impl Link {
             let split = match from_sessions.split(buffer.unread()) {
                 Ok(Some(split)) => split,
                 Ok(None) => return (Next::Read, frames),
-                Err(error) => return (Next::Close(error), frames),
+                Err(error) => {
+                    return (Next::Close(Closed::Framing, error.to_string()), frames);
+                }
             };
             let bytes = split.whole.len();
-            if split.frame.is_empty() {
-                port.counters().keepalives.count();
-            } else if exchange.request(id, split.frame, now, port) == Flow::Wait {
-                return (Next::Wait, frames);
+            let flow = if split.frame.is_empty() {
+                count_keepalive(port, Side::Network);
+                if session.keepalive == Keepalive::Answer {
+                    port.keep_session_alive(id, split.whole);
+                }
+                Flow::Taken
+            } else {
+                exchange.request(id, split.frame, now, port)
+            };
+            match flow {
+                Flow::Taken => buffer.consume(bytes),
+                Flow::Wait => return (Next::Wait, frames),
+                Flow::Close => return (Next::Close(Closed::Malformed, MALFORMED.into()), frames),
             }
-            buffer.consume(bytes);
         }
         (Next::Yield, FRAMES_PER_TURN)
     }
