@@ -5,10 +5,10 @@
 //! a [`Slot`] remembers where it lies. Until it is written it says "system malfunction", so that an
 //! answer that escapes unwritten approves nothing. No field is ever made up.
 
-use super::bitmap::FieldSet;
 use super::code::{self, LocalCode};
 use super::ebcdic;
 use super::field::{DataEncoding, FieldSpec, Length, Padding, Unit};
+use super::field_set::FieldSet;
 use super::view::View;
 
 const RESPONSE_CODE: u8 = 39;

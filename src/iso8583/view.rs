@@ -6,10 +6,10 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::bitmap::FieldSet;
 use super::dialect::Dialect;
 use super::fault::{Fault, Unreadable};
 use super::field::DataEncoding;
+use super::field_set::FieldSet;
 use super::mti::Mti;
 use super::reader::Reader;
 use super::walk::{Spans, walk};

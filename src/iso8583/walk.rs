@@ -3,14 +3,11 @@
 
 use std::ops::Range;
 
-use super::bitmap::FieldSet;
 use super::dialect::Dialect;
 use super::fault::{Fault, FaultKind};
 use super::field::{DataEncoding, FieldSpec, Length, LengthEncoding, Unit};
+use super::field_set::{FIRST_BIT, FieldSet};
 use super::reader::Reader;
-
-/// The first field of a word.
-const FIRST_BIT: u64 = 1 << 63;
 
 /// Where one field lies. Bodies are at most 65,535 bytes long.
 #[derive(Clone, Copy)]
