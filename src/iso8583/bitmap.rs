@@ -33,10 +33,16 @@ pub struct BitmapLayout {
     pub encoding: BitmapEncoding,
     /// How many words one message has.
     pub rule: BitmapRule,
-    /// How many words a message may have: 1, 2, or 3 with the third right behind the second.
-    /// With two, field 65 is a field like others (its bytes may be a bitmap within that field).
+    /// How many words a message may have here: 1, 2, or 3 with the third right behind the second.
+    /// With two, field 65 is a field like others, unless it is the third word itself.
     pub words_max: u8,
+    /// How the third word is written where it stands in place of field 65, after field 64, and
+    /// announces fields 129 to 192; only with `words_max` 2.
+    pub third: Option<BitmapEncoding>,
 }
+
+/// The field that a third bitmap may stand in.
+pub(super) const THIRD_BITMAP: u8 = 65;
 
 impl BitmapLayout {
     /// The fields that are announced, without the bits that announce further words.
@@ -63,7 +69,8 @@ impl BitmapLayout {
         Ok(FieldSet::from_words(words))
     }
 
-    /// Appends the bitmap of `fields`, in as many words as they and the rule need.
+    /// Appends the bitmap of `fields`, in as many words as they and the rule need. One in place of
+    /// field 65 is announced here and appended by [`BitmapLayout::write_third`].
     pub(crate) fn write(self, fields: &FieldSet, out: &mut Vec<u8>) {
         let [first, second, third] = fields.words();
         let needed = if third != 0 {
@@ -73,17 +80,27 @@ impl BitmapLayout {
         } else {
             1
         };
-        let written = if self.rule == BitmapRule::Always { self.words_max } else { needed };
+        let here = if self.third.is_some() { needed.min(self.words_max) } else { needed };
+        let written = if self.rule == BitmapRule::Always { self.words_max } else { here };
         for (place, word) in (1u8..).zip([first, second, third]).take(usize::from(written)) {
             let chain = if place < needed { FIRST_BIT } else { 0 };
             self.encoding.write_word(word | chain, out);
         }
     }
+
+    /// Appends what stands in place of field 65, if `fields` need a third bitmap there.
+    pub(crate) fn write_third(self, fields: &FieldSet, out: &mut Vec<u8>) {
+        let [_, _, third] = fields.words();
+        if let Some(encoding) = self.third.filter(|_| third != 0) {
+            encoding.write_word(third, out);
+        }
+    }
 }
 
 impl BitmapEncoding {
+    /// One word of bits.
     #[inline]
-    fn read_word(self, reader: &mut Reader<'_>) -> Result<u64, FaultKind> {
+    pub(super) fn read_word(self, reader: &mut Reader<'_>) -> Result<u64, FaultKind> {
         if self == Self::Binary {
             let bytes = reader.take_array::<8>().ok_or(FaultKind::Truncated)?;
             return Ok(u64::from_be_bytes(*bytes));
@@ -171,7 +188,7 @@ mod tests {
             [BitmapEncoding::Binary, BitmapEncoding::HexAscii, BitmapEncoding::HexEbcdic]
         {
             for rule in [BitmapRule::Chained, BitmapRule::Always] {
-                let layout = BitmapLayout { encoding, rule, words_max: 3 };
+                let layout = BitmapLayout { encoding, rule, words_max: 3, third: None };
                 for set in sets {
                     let mut bytes = Vec::new();
                     layout.write(&FieldSet::of(set), &mut bytes);
@@ -186,7 +203,8 @@ mod tests {
     #[test]
     fn the_words_of_a_bitmap_follow_the_dialects_rule() {
         let read = |rule, words_max, bytes: &[u8]| {
-            let layout = BitmapLayout { encoding: BitmapEncoding::Binary, rule, words_max };
+            let encoding = BitmapEncoding::Binary;
+            let layout = BitmapLayout { encoding, rule, words_max, third: None };
             let mut reader = Reader::new(bytes);
             layout.read(&mut reader).map(|fields| (fields.iter().collect::<Vec<_>>(), reader.at()))
         };

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::bitmap::BitmapLayout;
-use super::field::FieldSpec;
+use super::bitmap::{BitmapEncoding, BitmapLayout, THIRD_BITMAP};
+use super::field::{FieldSpec, Misfit};
+use super::field_set::FieldSet;
 use super::mti::MtiEncoding;
 use super::table::{Row, RowFault, TableError, rows};
 use super::walk::Step;
@@ -64,34 +65,106 @@ impl Dialect {
 
     /// A dialect from the text of its table (`presets/` holds examples).
     pub fn from_table(text: &str) -> Result<Self, TableError> {
-        let mut mti = None;
-        let mut bitmap = None;
-        let mut fields = [None; FIELDS];
-        let mut names = BTreeMap::new();
+        let mut by_field = BTreeMap::new();
         let mut last = 1;
-        for (line, row) in rows(text)? {
+        for (line, text) in rows(text)? {
             last = line;
-            let (row, name) = Row::parse(row).map_err(|fault| TableError { line, fault })?;
-            let duplicate = match row {
-                Row::Mti(encoding) => mti.replace(encoding).is_some(),
-                Row::Bitmap(layout) => bitmap.replace(layout).is_some(),
-                Row::Field(de, spec) => {
-                    names.insert(de, name.into());
-                    fields.get_mut(usize::from(de)).is_some_and(|slot| slot.replace(spec).is_some())
-                }
-            };
-            if duplicate {
+            let (de, row, name) = Row::parse(text).map_err(|fault| TableError { line, fault })?;
+            if by_field.insert(de, (line, row, name)).is_some() {
                 return Err(TableError { line, fault: RowFault::Duplicate });
             }
         }
         let missing = |fault| TableError { line: last, fault };
-        Ok(Self {
-            mti: mti.ok_or(missing(RowFault::NoMti))?,
-            bitmap: bitmap.ok_or(missing(RowFault::NoBitmap))?,
-            steps: fields.map(|spec| spec.map_or(Step::Undefined, |spec| Step::of(&spec))),
-            fields,
-            names,
-        })
+        let Some((_, Row::Mti(mti), _)) = by_field.get(&0) else {
+            return Err(missing(RowFault::NoMti));
+        };
+        let Some((_, Row::Bitmap(bitmap), _)) = by_field.get(&1) else {
+            return Err(missing(RowFault::NoBitmap));
+        };
+        let mut dialect = Self {
+            mti: *mti,
+            bitmap: *bitmap,
+            fields: [None; FIELDS],
+            steps: [Step::Undefined; FIELDS],
+            names: BTreeMap::new(),
+        };
+        for (de, (line, row, name)) in by_field {
+            let defined = match row {
+                Row::Mti(_) | Row::Bitmap(_) => Ok(()),
+                Row::ThirdBitmap(encoding) => dialect.define_third_bitmap(encoding, name),
+                Row::Field(spec) => dialect.define(de, spec, name),
+            };
+            defined.map_err(|misfit| TableError { line, fault: misfit.into() })?;
+        }
+        Ok(dialect)
+    }
+
+    /// Has the MTI written in this way.
+    pub const fn set_mti(&mut self, encoding: MtiEncoding) {
+        self.mti = encoding;
+    }
+
+    /// Has the bitmap written in this way.
+    ///
+    /// # Errors
+    /// When there is a third word behind the second and in place of field 65, or the latter and no
+    /// second word.
+    pub fn set_bitmap(&mut self, layout: BitmapLayout) -> Result<(), Misfit> {
+        if layout.third.is_some() && layout.words_max != 2 {
+            return Err(Misfit::ThirdBitmap);
+        }
+        if layout.third.is_some() {
+            self.set(THIRD_BITMAP, None);
+        }
+        self.bitmap = layout;
+        Ok(())
+    }
+
+    /// Has a third bitmap stand in place of field 65, which is no field then.
+    ///
+    /// # Errors
+    /// When the bitmap has no second word, or a third one right behind it.
+    pub fn define_third_bitmap(
+        &mut self,
+        encoding: BitmapEncoding,
+        name: &str,
+    ) -> Result<(), Misfit> {
+        self.set_bitmap(BitmapLayout { third: Some(encoding), ..self.bitmap })?;
+        self.names.insert(THIRD_BITMAP, name.into());
+        Ok(())
+    }
+
+    /// Has a field, 2 to 192, written in this way. As field 65 it takes the place of a third bitmap.
+    ///
+    /// # Errors
+    /// When no message could have such a field.
+    pub fn define(&mut self, de: u8, spec: FieldSpec, name: &str) -> Result<(), Misfit> {
+        if !(2..=FieldSet::MAX).contains(&de) {
+            return Err(Misfit::FieldNumber);
+        }
+        spec.check()?;
+        self.undefine(de);
+        self.set(de, Some(spec));
+        self.names.insert(de, name.into());
+        Ok(())
+    }
+
+    /// Has no such field, so that a message with it has a fault.
+    pub fn undefine(&mut self, de: u8) {
+        self.set(de, None);
+        self.names.remove(&de);
+        if de == THIRD_BITMAP {
+            self.bitmap.third = None;
+        }
+    }
+
+    fn set(&mut self, de: u8, spec: Option<FieldSpec>) {
+        if let Some(slot) = self.fields.get_mut(usize::from(de)) {
+            *slot = spec;
+        }
+        if let Some(step) = self.steps.get_mut(usize::from(de)) {
+            *step = spec.map_or(Step::Undefined, |spec| Step::of(&spec));
+        }
     }
 
     /// How the MTI is written.
@@ -104,7 +177,8 @@ impl Dialect {
         self.bitmap
     }
 
-    /// How a field is written, if the dialect has it.
+    /// How a field is written, if the dialect has it. Field 65 is none where a third bitmap stands
+    /// in its place.
     #[inline]
     pub fn field(&self, de: u8) -> Option<&FieldSpec> {
         self.fields.get(usize::from(de))?.as_ref()
@@ -172,6 +246,10 @@ mod tests {
             ("2,b,fixed,none,bin,3,digits,none,x", RowFault::Unit),
             ("2,n,LL,ascii,ascii,19,words,none,x", RowFault::Unit),
             ("2,n,LL,ascii,ascii,19,chars,left,x", RowFault::Padding),
+            ("66,b,bitmap,none,bin,8,bytes,none,x", RowFault::LengthKind),
+            ("65,b,bitmap,ascii,bin,8,bytes,none,x", RowFault::LengthEncoding),
+            ("65,b,bitmap,none,ascii,8,bytes,none,x", RowFault::DataEncoding),
+            ("65,b,bitmap,none,bin,16,bytes,none,x", RowFault::Max),
         ] {
             let error = Dialect::from_table(&format!("{head}{line}\n")).unwrap_err();
             assert_eq!(error, TableError { line: 4, fault }, "{line}");
@@ -183,5 +261,14 @@ mod tests {
         assert_eq!(error(columns), TableError { line: 1, fault: RowFault::NoMti });
         assert!(error(columns).to_string().contains("line 1: the MTI"));
         assert!(Dialect::from_table(head).is_ok());
+        let third = "65,b,bitmap,none,bin,8,bytes,none,third bitmap\n";
+        assert!(Dialect::from_table(&format!("{head}{third}")).is_ok());
+        for bytes in ["8", "24"] {
+            let head = head.replace("bin,16", &format!("bin,{bytes}"));
+            let at_fault = TableError { line: 4, fault: RowFault::ThirdBitmap };
+            assert_eq!(error(&format!("{head}{third}")), at_fault);
+        }
+        let duplicate = TableError { line: 5, fault: RowFault::Duplicate };
+        assert_eq!(error(&format!("{head}{third}65,b,fixed,none,bin,1,bytes,none,x")), duplicate);
     }
 }

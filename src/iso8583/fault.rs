@@ -5,7 +5,8 @@ use std::fmt;
 /// The first fault of a message, and the field it lies in. Fields before it were read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Fault {
-    /// The field that could not be read; 1 for the bitmap; the last field before trailing bytes.
+    /// The field that could not be read; 1 for the bitmap, 65 for a third one in its place; the
+    /// last field before trailing bytes.
     pub field: u8,
     /// Where it begins, in bytes from the MTI; for trailing bytes, where they begin.
     pub at: u16,

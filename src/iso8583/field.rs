@@ -124,7 +124,42 @@ pub struct FieldSpec {
     pub max: u16,
 }
 
+/// Why a dialect cannot have such a field or bitmap: each message with it would have a fault.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, thiserror::Error)]
+pub enum Misfit {
+    /// No field has this number.
+    #[error("a field has a number from 2 to 192")]
+    FieldNumber,
+    /// Bytes that are not counted in bytes, or a sign and digits that are.
+    #[error("unit does not go with the encoding")]
+    Unit,
+    /// A fixed length that the encoding cannot have, such as an odd number of digits without padding.
+    #[error("max is not a length that this field can have")]
+    Max,
+    /// A third bitmap in place of field 65 that the second word cannot announce.
+    #[error("field 65 can only be a bitmap where the bitmap has two words")]
+    ThirdBitmap,
+}
+
 impl FieldSpec {
+    /// What is refused here would be refused in every message.
+    ///
+    /// # Errors
+    /// What does not go together.
+    pub fn check(&self) -> Result<(), Misfit> {
+        match (self.data, self.unit == Unit::Bytes) {
+            (DataEncoding::Binary, false) | (DataEncoding::SignedBcd, true) => {
+                return Err(Misfit::Unit);
+            }
+            _ => {}
+        }
+        let fixed = self.length == Length::Fixed;
+        if self.max == 0 || fixed && self.bytes(usize::from(self.max)).is_none() {
+            return Err(Misfit::Max);
+        }
+        Ok(())
+    }
+
     /// The data of this field, length prefix read and dropped.
     pub(super) fn read<'a>(&self, reader: &mut Reader<'a>) -> Result<&'a [u8], FaultKind> {
         let max = usize::from(self.max);

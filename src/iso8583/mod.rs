@@ -26,7 +26,9 @@ pub use bitmap::{BitmapEncoding, BitmapLayout, BitmapRule};
 pub use code::{LocalCode, approves};
 pub use dialect::Dialect;
 pub use fault::{Fault, FaultKind, Unreadable};
-pub use field::{Content, DataEncoding, FieldSpec, Length, LengthEncoding, Padding, Prefix, Unit};
+pub use field::{
+    Content, DataEncoding, FieldSpec, Length, LengthEncoding, Misfit, Padding, Prefix, Unit,
+};
 pub use field_set::{FieldSet, FieldSetIter};
 pub use mti::{Mti, MtiEncoding};
 pub use reply::{NEVER_ECHOED, NoReply, Slot, compose};

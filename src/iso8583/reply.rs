@@ -5,6 +5,7 @@
 //! a [`Slot`] remembers where it lies. Until it is written it says "system malfunction", so that an
 //! answer that escapes unwritten approves nothing. No field is ever made up.
 
+use super::bitmap::THIRD_BITMAP;
 use super::code::{self, LocalCode};
 use super::ebcdic;
 use super::field::{DataEncoding, FieldSpec, Length, Padding, Unit};
@@ -111,7 +112,14 @@ pub fn compose(view: &View<'_>, echo: &FieldSet, out: &mut Vec<u8>) -> Result<Sl
     };
     // Fields that stood side by side in the request still do, so they are copied in runs.
     let mut run = 0..0;
+    let mut third_is_due = true;
     for de in fields.iter() {
+        if third_is_due && de > THIRD_BITMAP {
+            third_is_due = false;
+            out.extend_from_slice(body.get(run).unwrap_or_default());
+            run = 0..0;
+            dialect.bitmap().write_third(&fields, out);
+        }
         if de == RESPONSE_CODE {
             out.extend_from_slice(body.get(run).unwrap_or_default());
             run = 0..0;

@@ -1,11 +1,12 @@
 //! A dialect's table as text: one line a field, `de,content,len_kind,len_enc,data_enc,max,unit,pad,name`.
 //!
 //! Line 0 is the MTI and line 1 the bitmap, of which the maximum says how many bytes of bits it may
-//! have, and `fixed` in place of `bitmap` that it always has them. The name is for people.
+//! have, and `fixed` in place of `bitmap` that it always has them. A line 65 with `bitmap` says that a
+//! third one stands in that field's place. The name is for people.
 
-use super::bitmap::{BitmapEncoding, BitmapLayout, BitmapRule};
+use super::bitmap::{BitmapEncoding, BitmapLayout, BitmapRule, THIRD_BITMAP};
 use super::field::{
-    Content, DataEncoding, FieldSpec, Length, LengthEncoding, Padding, Prefix, Unit,
+    Content, DataEncoding, FieldSpec, Length, LengthEncoding, Misfit, Padding, Prefix, Unit,
 };
 use super::mti::MtiEncoding;
 
@@ -58,6 +59,9 @@ pub enum RowFault {
     /// An unknown padding.
     #[error("pad is none of none left0 right0 rightF rightspace")]
     Padding,
+    /// A third bitmap in place of field 65 where the second word cannot announce it.
+    #[error("de 65 can only be a bitmap where the bitmap (de 1) has a max of 16")]
+    ThirdBitmap,
     /// No line 0.
     #[error("the MTI (de 0) is missing")]
     NoMti,
@@ -70,7 +74,9 @@ pub enum RowFault {
 pub(super) enum Row {
     Mti(MtiEncoding),
     Bitmap(BitmapLayout),
-    Field(u8, FieldSpec),
+    /// The third bitmap in place of field 65.
+    ThirdBitmap(BitmapEncoding),
+    Field(FieldSpec),
 }
 
 /// The lines of a table after its column names, each with its number; blank ones left out.
@@ -83,8 +89,8 @@ pub(super) fn rows(text: &str) -> Result<impl Iterator<Item = (usize, &str)>, Ta
 }
 
 impl Row {
-    /// The row of a line, and the name at its end.
-    pub(super) fn parse(line: &str) -> Result<(Self, &str), RowFault> {
+    /// The field of a line, what it says, and the name at its end.
+    pub(super) fn parse(line: &str) -> Result<(u8, Self, &str), RowFault> {
         let mut columns = line.splitn(9, ',');
         let mut column = || columns.next().ok_or(RowFault::Columns);
         let [de, content, len_kind, len_enc, data_enc, max, unit, pad, name] = [
@@ -102,35 +108,31 @@ impl Row {
         let row = match de {
             0 => Self::Mti(mti(data_enc, max)?),
             1 => Self::Bitmap(bitmap(len_kind, data_enc, max)?),
-            _ => {
-                let spec = FieldSpec {
-                    content: content_of(content)?,
-                    length: length(len_kind, len_enc)?,
-                    data: data(data_enc)?,
-                    max: max_of(max)?,
-                    unit: unit_of(unit)?,
-                    padding: padding(pad)?,
-                };
-                check(&spec)?;
-                Self::Field(de, spec)
+            THIRD_BITMAP if len_kind == "bitmap" => {
+                Self::ThirdBitmap(third_bitmap(len_enc, data_enc, max)?)
             }
+            _ => Self::Field(FieldSpec {
+                content: content_of(content)?,
+                length: length(len_kind, len_enc)?,
+                data: data(data_enc)?,
+                max: max_of(max)?,
+                unit: unit_of(unit)?,
+                padding: padding(pad)?,
+            }),
         };
-        Ok((row, name))
+        Ok((de, row, name))
     }
 }
 
-/// What is refused here would be refused in every message.
-fn check(spec: &FieldSpec) -> Result<(), RowFault> {
-    if spec.data == DataEncoding::Binary && spec.unit != Unit::Bytes {
-        return Err(RowFault::Unit);
+impl From<Misfit> for RowFault {
+    fn from(misfit: Misfit) -> Self {
+        match misfit {
+            Misfit::FieldNumber => Self::FieldNumber,
+            Misfit::Unit => Self::Unit,
+            Misfit::Max => Self::Max,
+            Misfit::ThirdBitmap => Self::ThirdBitmap,
+        }
     }
-    if spec.data == DataEncoding::SignedBcd && spec.unit == Unit::Bytes {
-        return Err(RowFault::Unit);
-    }
-    if spec.length == Length::Fixed && spec.bytes(usize::from(spec.max)).is_none() {
-        return Err(RowFault::Max);
-    }
-    Ok(())
 }
 
 fn mti(data_enc: &str, max: &str) -> Result<MtiEncoding, RowFault> {
@@ -151,19 +153,31 @@ fn bitmap(len_kind: &str, data_enc: &str, max: &str) -> Result<BitmapLayout, Row
         "fixed" => BitmapRule::Always,
         _ => return Err(RowFault::LengthKind),
     };
-    let encoding = match data_enc {
-        "bin" => BitmapEncoding::Binary,
-        "hex_ascii" => BitmapEncoding::HexAscii,
-        "hex_ebcdic" => BitmapEncoding::HexEbcdic,
-        _ => return Err(RowFault::DataEncoding),
-    };
+    let encoding = bitmap_encoding(data_enc)?;
     let words_max = match max {
         "8" => 1,
         "16" => 2,
         "24" => 3,
         _ => return Err(RowFault::Max),
     };
-    Ok(BitmapLayout { encoding, rule, words_max })
+    Ok(BitmapLayout { encoding, rule, words_max, third: None })
+}
+
+fn third_bitmap(len_enc: &str, data_enc: &str, max: &str) -> Result<BitmapEncoding, RowFault> {
+    match (len_enc, max) {
+        ("none", "8") => bitmap_encoding(data_enc),
+        ("none", _) => Err(RowFault::Max),
+        _ => Err(RowFault::LengthEncoding),
+    }
+}
+
+fn bitmap_encoding(data_enc: &str) -> Result<BitmapEncoding, RowFault> {
+    match data_enc {
+        "bin" => Ok(BitmapEncoding::Binary),
+        "hex_ascii" => Ok(BitmapEncoding::HexAscii),
+        "hex_ebcdic" => Ok(BitmapEncoding::HexEbcdic),
+        _ => Err(RowFault::DataEncoding),
+    }
 }
 
 fn content_of(text: &str) -> Result<Content, RowFault> {

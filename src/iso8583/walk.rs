@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 
+use super::bitmap::{BitmapEncoding, THIRD_BITMAP};
 use super::dialect::Dialect;
 use super::fault::{Fault, FaultKind};
 use super::field::{DataEncoding, FieldSpec, Length, LengthEncoding, Unit};
@@ -109,7 +110,19 @@ pub(super) fn walk(
             return (FieldSet::EMPTY, FieldSet::EMPTY, Some(fault(1, start, kind)));
         }
     };
-    let mut left = announced.words();
+    walk_on(dialect, announced, announced, reader, spans)
+}
+
+/// Reads those of the announced fields that are left.
+#[inline]
+fn walk_on(
+    dialect: &Dialect,
+    announced: FieldSet,
+    left: FieldSet,
+    reader: &mut Reader<'_>,
+    spans: &mut Spans,
+) -> (FieldSet, FieldSet, Option<Fault>) {
+    let mut left = left.words();
     for (word, before) in left.iter_mut().zip([1u8, 65, 129]) {
         while *word != 0 {
             let place = word.leading_zeros();
@@ -118,8 +131,12 @@ pub(super) fn walk(
             match read_field(dialect, de, reader) {
                 Ok(data) => spans.set(de, start, data, reader.at()),
                 Err(kind) => {
-                    let read = announced.difference(FieldSet::from_words(left));
-                    return (announced, read, Some(fault(de, start, kind)));
+                    let left = FieldSet::from_words(left);
+                    // A third bitmap is no field, so that nothing is asked of others on its account.
+                    if let Some(encoding) = dialect.bitmap().third.filter(|_| de == THIRD_BITMAP) {
+                        return walk_past_third(dialect, encoding, announced, left, reader, spans);
+                    }
+                    return (announced, announced.difference(left), Some(fault(de, start, kind)));
                 }
             }
             *word &= !FIRST_BIT.wrapping_shr(place);
@@ -128,6 +145,32 @@ pub(super) fn walk(
     let trailing = (!reader.is_at_end())
         .then(|| fault(announced.iter().last().unwrap_or(1), reader.at(), FaultKind::Trailing));
     (announced, announced, trailing)
+}
+
+/// Reads the third bitmap where field 65 would be, then what is left with the fields it announces.
+#[cold]
+#[inline(never)]
+fn walk_past_third(
+    dialect: &Dialect,
+    encoding: BitmapEncoding,
+    announced: FieldSet,
+    left: FieldSet,
+    reader: &mut Reader<'_>,
+    spans: &mut Spans,
+) -> (FieldSet, FieldSet, Option<Fault>) {
+    let start = reader.at();
+    let third = match encoding.read_word(reader) {
+        Ok(third) => third,
+        Err(kind) => {
+            let read = announced.difference(left);
+            return (announced, read, Some(fault(THIRD_BITMAP, start, kind)));
+        }
+    };
+    let with_third = |fields: FieldSet| {
+        let [first, second, _] = fields.words();
+        FieldSet::from_words([first, second & !FIRST_BIT, third])
+    };
+    walk_on(dialect, with_third(announced), with_third(left), reader, spans)
 }
 
 const fn fault(field: u8, at: usize, kind: FaultKind) -> Fault {
@@ -233,6 +276,51 @@ mod tests {
         assert_eq!(unreadable(b"08O0"), Some(Unreadable::Digits));
         assert_eq!(unreadable(&[b'0'; 65_536]), Some(Unreadable::TooLong));
         assert_eq!(unreadable(&[b'0'; 65_535]), None);
+    }
+
+    const THIRD_IN_FIELD: &str = "de,content,len_kind,len_enc,data_enc,max,unit,pad,name\n\
+         0,n,fixed,none,ascii,4,chars,none,MTI\n\
+         1,b,bitmap,none,hex_ascii,16,bytes,none,bitmap\n\
+         11,n,fixed,none,ascii,6,chars,none,x\n\
+         64,b,fixed,none,bin,8,bytes,none,x\n\
+         65,b,bitmap,none,hex_ascii,8,bytes,none,third bitmap\n\
+         66,n,fixed,none,ascii,1,chars,none,x\n\
+         128,b,fixed,none,bin,8,bytes,none,x\n\
+         129,n,fixed,none,ascii,2,chars,none,x\n\
+         160,an,LL,ascii,ascii,9,chars,none,x\n";
+
+    #[test]
+    fn a_third_bitmap_in_place_of_field_65_announces_fields_from_129_on() {
+        let dialect = Dialect::from_table(THIRD_IN_FIELD).unwrap();
+        let mut spans = Spans::default();
+        let whole =
+            b"08008020000000000001C0000000000000010000426666666680000001000000007MACMACMA2902ZZ";
+        let mut look = |body: &[u8]| {
+            let view = View::parse(&dialect, body, &mut spans).unwrap();
+            let fields: Vec<u8> = view.fields().iter().collect();
+            (fields, view.fault().map(|fault| (fault.field, fault.at, fault.kind)), view.has_mac())
+        };
+        assert_eq!(look(whole), (vec![11, 64, 66, 128, 129, 160], None, true));
+        let at_64 = whole.iter().position(|byte| *byte == b'6').unwrap();
+        for (end, read, field, at, kind) in [
+            (at_64 + 7, &[11][..], 64, at_64, FaultKind::Truncated),
+            (at_64 + 8, &[11, 64], 65, at_64 + 8, FaultKind::Truncated),
+            (at_64 + 23, &[11, 64], 65, at_64 + 8, FaultKind::Truncated),
+            (at_64 + 24, &[11, 64], 66, at_64 + 24, FaultKind::Truncated),
+            (whole.len() - 1, &[11, 64, 66, 128, 129], 160, whole.len() - 4, FaultKind::Truncated),
+        ] {
+            let fault = Some((field, u16::try_from(at).unwrap(), kind));
+            assert_eq!(look(&whole[..end]), (read.to_vec(), fault, true), "cut at {end}");
+        }
+        let mut wrong = whole.to_vec();
+        wrong[at_64 + 8] = b'x';
+        let fault = Some((65, u16::try_from(at_64 + 8).unwrap(), FaultKind::Bitmap));
+        assert_eq!(look(&wrong), (vec![11, 64], fault, true));
+        let (fields, fault, _) = look(&[whole, &b"."[..]].concat());
+        assert_eq!(fields, [11, 64, 66, 128, 129, 160]);
+        let end = u16::try_from(whole.len()).unwrap();
+        assert_eq!(fault, Some((160, end, FaultKind::Trailing)));
+        assert_eq!(look(b"08000020000000000000000042"), (vec![11], None, false));
     }
 
     /// In a used scratch lie the offsets of the message before.
