@@ -50,6 +50,8 @@ const FIELDS: &str = "\
 102,ans,LL,ascii,ascii,28,chars,none,account\n\
 128,b,fixed,none,hex_ascii,8,bytes,none,MAC 2\n";
 
+const THIRD_IN_65: &str = "65,b,bitmap,none,bin,8,bytes,none,third bitmap\n";
+
 const THIRD_WORD: &str = "\
 129,an,fixed,none,ascii,4,chars,none,first of the third word\n\
 192,b,LL,bin,bin,99,bytes,none,last of all\n";
@@ -75,8 +77,22 @@ fn dialects() -> Vec<(Dialect, u8)> {
         );
         (Dialect::from_table(&table).unwrap(), version)
     });
-    let presets = Dialect::PRESETS.iter().map(|name| (Dialect::preset(name).unwrap(), 0));
-    presets.chain(synthetic).collect()
+    let in_65 = [("ascii", "hex_ascii", "bitmap", "bin"), ("bcd", "bin", "fixed", "hex_ebcdic")];
+    let third_in_65 = in_65.map(|(mti, bitmap, rule, third)| {
+        let third = THIRD_IN_65.replace("bin", third);
+        let table = format!(
+            "{COLUMNS}0,n,fixed,none,{mti},4,chars,none,MTI\n\
+             1,b,{rule},none,{bitmap},16,bytes,none,bitmap\n{FIELDS}{third}{THIRD_WORD}\
+             39,an,fixed,none,ascii,2,chars,none,x\n"
+        );
+        (Dialect::from_table(&table).unwrap(), 0)
+    });
+    let presets = Dialect::PRESETS.iter().map(|name| {
+        let dialect = Dialect::preset(name).unwrap();
+        let version = u8::try_from(dialect.field(39).unwrap().max - 2).unwrap();
+        (dialect, version)
+    });
+    presets.chain(synthetic).chain(third_in_65).collect()
 }
 
 /// One field of a message to be: which, how long, and what its data are made from.
@@ -89,7 +105,10 @@ fn drafts() -> impl Strategy<Value = Vec<Draft>> {
 
 /// A valid message, written by other code than tollgate's, and its fields with their prefixes.
 fn build(dialect: &Dialect, mti: [u8; 4], drafts: &[Draft]) -> (Vec<u8>, Vec<(u8, Vec<u8>)>) {
-    let defined: Vec<u8> = (2..=192).filter(|de| dialect.field(*de).is_some()).collect();
+    // With a third word behind the second, the bit of field 65 announces that word.
+    let is_field = |de: u8| de != 65 || dialect.bitmap().words_max == 2;
+    let is_field = |de: &u8| dialect.field(*de).is_some() && is_field(*de);
+    let defined: Vec<u8> = (2..=192).filter(is_field).collect();
     let mut fields: Vec<(u8, Vec<u8>)> = Vec::new();
     for (pick, units, noise) in drafts {
         let de = defined[usize::from(*pick) % defined.len()];
@@ -103,18 +122,24 @@ fn build(dialect: &Dialect, mti: [u8; 4], drafts: &[Draft]) -> (Vec<u8>, Vec<(u8
         MtiEncoding::Ebcdic => mti.map(|digit| digit + 0xf0).to_vec(),
         MtiEncoding::Bcd => vec![mti[0] << 4 | mti[1], mti[2] << 4 | mti[3]],
     };
-    body.extend(bitmap(dialect, &fields));
-    fields.iter().for_each(|(_, bytes)| body.extend(bytes));
+    let (head, third) = bitmap(dialect, &fields);
+    body.extend(head);
+    let behind = fields.partition_point(|(de, _)| *de < 65);
+    let (before, after) = fields.split_at(behind);
+    before.iter().for_each(|(_, bytes)| body.extend(bytes));
+    body.extend(third);
+    after.iter().for_each(|(_, bytes)| body.extend(bytes));
     (body, fields)
 }
 
-fn bitmap(dialect: &Dialect, fields: &[(u8, Vec<u8>)]) -> Vec<u8> {
+/// What stands before the fields, and what stands between 64 and 66.
+fn bitmap(dialect: &Dialect, fields: &[(u8, Vec<u8>)]) -> (Vec<u8>, Vec<u8>) {
     let layout = dialect.bitmap();
     let mut bits = [0u8; 24];
     let mut set = |de: usize| bits[(de - 1) / 8] |= 0x80 >> ((de - 1) % 8);
     fields.iter().for_each(|(de, _)| set(usize::from(*de)));
     let last = fields.iter().map(|(de, _)| *de).max().unwrap_or(0);
-    let words = if layout.rule == BitmapRule::Always {
+    let mut words = if layout.rule == BitmapRule::Always {
         usize::from(layout.words_max)
     } else {
         usize::from(last.saturating_sub(1) / 64 + 1)
@@ -125,11 +150,22 @@ fn bitmap(dialect: &Dialect, fields: &[(u8, Vec<u8>)]) -> Vec<u8> {
     if last > 128 {
         set(65);
     }
+    let mut third = Vec::new();
+    if let Some(encoding) = layout.third {
+        words = words.min(2);
+        if last > 128 {
+            third = written(encoding, &bits[16..]);
+        }
+    }
+    (written(layout.encoding, &bits[..words * 8]), third)
+}
+
+fn written(encoding: BitmapEncoding, bits: &[u8]) -> Vec<u8> {
     let digits = bits.iter().flat_map(|byte| format!("{byte:02X}").into_bytes());
-    match layout.encoding {
-        BitmapEncoding::Binary => bits[..words * 8].to_vec(),
-        BitmapEncoding::HexAscii => digits.take(words * 16).collect(),
-        BitmapEncoding::HexEbcdic => digits.map(ebcdic_hex).take(words * 16).collect(),
+    match encoding {
+        BitmapEncoding::Binary => bits.to_vec(),
+        BitmapEncoding::HexAscii => digits.collect(),
+        BitmapEncoding::HexEbcdic => digits.map(ebcdic_hex).collect(),
     }
 }
 
