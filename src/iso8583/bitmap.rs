@@ -45,6 +45,11 @@ pub struct BitmapLayout {
 pub(super) const THIRD_BITMAP: u8 = 65;
 
 impl BitmapLayout {
+    /// How many bytes of bits there may be: 8, 16 or 24, whatever they are written in.
+    pub const fn bytes_max(self) -> u8 {
+        self.words_max.saturating_mul(8)
+    }
+
     /// The fields that are announced, without the bits that announce further words.
     #[inline]
     pub(super) fn read(self, reader: &mut Reader<'_>) -> Result<FieldSet, FaultKind> {

@@ -9,7 +9,7 @@ use super::bitmap::{BitmapEncoding, BitmapLayout, THIRD_BITMAP};
 use super::field::{FieldSpec, Misfit};
 use super::field_set::FieldSet;
 use super::mti::MtiEncoding;
-use super::table::{Row, RowFault, TableError, rows};
+use super::table::{self, Row, RowFault, TableError, rows};
 use super::walk::Step;
 
 /// Field numbers are bytes, so that a table of 256 is never indexed past its end.
@@ -97,6 +97,12 @@ impl Dialect {
             defined.map_err(|misfit| TableError { line, fault: misfit.into() })?;
         }
         Ok(dialect)
+    }
+
+    /// The dialect as a table again, one line a field, of which [`Dialect::from_table`] makes an
+    /// equal one.
+    pub fn table(&self) -> String {
+        table::write(self)
     }
 
     /// Has the MTI written in this way.
@@ -209,6 +215,7 @@ impl fmt::Debug for Dialect {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::iso8583::BitmapRule;
 
     #[test]
     fn every_preset_loads() {
@@ -222,6 +229,43 @@ mod tests {
             assert!(dialect.field(0).is_none() && dialect.field(1).is_none(), "{name}");
         }
         assert!(Dialect::preset("iso87").is_none());
+    }
+
+    #[test]
+    fn a_dialect_that_is_written_as_a_table_is_read_as_the_same() {
+        for name in Dialect::PRESETS {
+            let dialect = Dialect::preset(name).unwrap();
+            let table = dialect.table();
+            assert_eq!(Dialect::from_table(&table), Ok(dialect), "{name}:\n{table}");
+        }
+        let mut third = Dialect::preset("iso93_ebcdic").unwrap();
+        third.define_third_bitmap(BitmapEncoding::HexEbcdic, "more fields").unwrap();
+        let layout = BitmapLayout { rule: BitmapRule::Always, ..third.bitmap() };
+        third.set_bitmap(layout).unwrap();
+        third.set_mti(MtiEncoding::Bcd);
+        third.undefine(3);
+        let table = third.table();
+        assert!(table.contains("\n1,b,fixed,none,hex_ebcdic,16,bytes,none,bitmap\n"), "{table}");
+        assert!(table.contains("\n65,b,bitmap,none,hex_ebcdic,8,bytes,none,more fields\n"));
+        assert!(!table.contains("\n3,"));
+        assert_eq!(Dialect::from_table(&table), Ok(third));
+    }
+
+    #[test]
+    fn a_third_bitmap_and_a_field_65_take_each_others_place() {
+        let mut dialect = Dialect::preset("iso87_ascii").unwrap();
+        let before = dialect.clone();
+        let (spec, name) =
+            (*dialect.field(65).unwrap(), dialect.field_name(65).unwrap().to_owned());
+        dialect.define_third_bitmap(BitmapEncoding::Binary, "third").unwrap();
+        assert_eq!((dialect.field(65), dialect.field_name(65)), (None, Some("third")));
+        dialect.define(65, spec, &name).unwrap();
+        assert_eq!(dialect, before);
+        let three = BitmapLayout { words_max: 3, ..dialect.bitmap() };
+        dialect.set_bitmap(three).unwrap();
+        let third = dialect.define_third_bitmap(BitmapEncoding::Binary, "third");
+        assert_eq!(third, Err(Misfit::ThirdBitmap));
+        assert_eq!(dialect.define(1, spec, ""), Err(Misfit::FieldNumber));
     }
 
     #[test]

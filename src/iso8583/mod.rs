@@ -15,21 +15,22 @@ mod ebcdic;
 mod fault;
 mod field;
 mod field_set;
+mod length;
 mod mti;
 mod reader;
 mod reply;
 mod table;
 mod view;
 mod walk;
+mod words;
 
 pub use bitmap::{BitmapEncoding, BitmapLayout, BitmapRule};
 pub use code::{LocalCode, approves};
 pub use dialect::Dialect;
 pub use fault::{Fault, FaultKind, Unreadable};
-pub use field::{
-    Content, DataEncoding, FieldSpec, Length, LengthEncoding, Misfit, Padding, Prefix, Unit,
-};
+pub use field::{Content, DataEncoding, FieldSpec, Misfit, Padding, Unit};
 pub use field_set::{FieldSet, FieldSetIter};
+pub use length::{Length, LengthEncoding, LengthKind, Prefix};
 pub use mti::{Mti, MtiEncoding};
 pub use reply::{NEVER_ECHOED, NoReply, Slot, compose};
 pub use table::{RowFault, TableError};

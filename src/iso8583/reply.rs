@@ -8,8 +8,9 @@
 use super::bitmap::THIRD_BITMAP;
 use super::code::{self, LocalCode};
 use super::ebcdic;
-use super::field::{DataEncoding, FieldSpec, Length, Padding, Unit};
+use super::field::{DataEncoding, FieldSpec, Padding, Unit};
 use super::field_set::FieldSet;
+use super::length::Length;
 use super::view::View;
 
 const RESPONSE_CODE: u8 = 39;

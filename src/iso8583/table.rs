@@ -5,13 +5,17 @@
 //! third one stands in that field's place. The name is for people.
 
 use super::bitmap::{BitmapEncoding, BitmapLayout, BitmapRule, THIRD_BITMAP};
-use super::field::{
-    Content, DataEncoding, FieldSpec, Length, LengthEncoding, Misfit, Padding, Prefix, Unit,
-};
+use super::dialect::Dialect;
+use super::field::{Content, DataEncoding, FieldSpec, Misfit, Padding, Unit};
+use super::field_set::FieldSet;
+use super::length::{Length, LengthEncoding, LengthKind};
 use super::mti::MtiEncoding;
 
 /// The first line of every table.
 const COLUMNS: &str = "de,content,len_kind,len_enc,data_enc,max,unit,pad,name";
+
+/// In place of the encoding of a length, where there is no prefix.
+const NO_ENCODING: &str = "none";
 
 /// Why a table is none, and in which line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -105,19 +109,21 @@ impl Row {
             column()?,
         ];
         let de = de.parse().ok().filter(|de| *de <= 192).ok_or(RowFault::FieldNumber)?;
-        let row = match de {
-            0 => Self::Mti(mti(data_enc, max)?),
-            1 => Self::Bitmap(bitmap(len_kind, data_enc, max)?),
-            THIRD_BITMAP if len_kind == "bitmap" => {
+        let kind = LengthKind::from_word(len_kind).ok_or(RowFault::LengthKind)?;
+        let row = match (de, kind) {
+            (0, _) => Self::Mti(mti(data_enc, max)?),
+            (1, _) => Self::Bitmap(bitmap(kind, data_enc, max)?),
+            (THIRD_BITMAP, LengthKind::Bitmap) => {
                 Self::ThirdBitmap(third_bitmap(len_enc, data_enc, max)?)
             }
+            (_, LengthKind::Bitmap) => return Err(RowFault::LengthKind),
             _ => Self::Field(FieldSpec {
-                content: content_of(content)?,
-                length: length(len_kind, len_enc)?,
-                data: data(data_enc)?,
+                content: Content::from_word(content).ok_or(RowFault::Content)?,
+                length: length(kind, len_enc)?,
+                data: DataEncoding::from_word(data_enc).ok_or(RowFault::DataEncoding)?,
                 max: max_of(max)?,
-                unit: unit_of(unit)?,
-                padding: padding(pad)?,
+                unit: Unit::from_word(unit).ok_or(RowFault::Unit)?,
+                padding: Padding::from_word(pad).ok_or(RowFault::Padding)?,
             }),
         };
         Ok((de, row, name))
@@ -139,21 +145,16 @@ fn mti(data_enc: &str, max: &str) -> Result<MtiEncoding, RowFault> {
     if max != "4" {
         return Err(RowFault::Max);
     }
-    match data_enc {
-        "ascii" => Ok(MtiEncoding::Ascii),
-        "ebcdic" => Ok(MtiEncoding::Ebcdic),
-        "bcd" => Ok(MtiEncoding::Bcd),
-        _ => Err(RowFault::DataEncoding),
-    }
+    MtiEncoding::from_word(data_enc).ok_or(RowFault::DataEncoding)
 }
 
-fn bitmap(len_kind: &str, data_enc: &str, max: &str) -> Result<BitmapLayout, RowFault> {
-    let rule = match len_kind {
-        "bitmap" => BitmapRule::Chained,
-        "fixed" => BitmapRule::Always,
+fn bitmap(kind: LengthKind, data_enc: &str, max: &str) -> Result<BitmapLayout, RowFault> {
+    let rule = match kind {
+        LengthKind::Bitmap => BitmapRule::Chained,
+        LengthKind::Fixed => BitmapRule::Always,
         _ => return Err(RowFault::LengthKind),
     };
-    let encoding = bitmap_encoding(data_enc)?;
+    let encoding = BitmapEncoding::from_word(data_enc).ok_or(RowFault::DataEncoding)?;
     let words_max = match max {
         "8" => 1,
         "16" => 2,
@@ -165,65 +166,18 @@ fn bitmap(len_kind: &str, data_enc: &str, max: &str) -> Result<BitmapLayout, Row
 
 fn third_bitmap(len_enc: &str, data_enc: &str, max: &str) -> Result<BitmapEncoding, RowFault> {
     match (len_enc, max) {
-        ("none", "8") => bitmap_encoding(data_enc),
-        ("none", _) => Err(RowFault::Max),
+        (NO_ENCODING, "8") => BitmapEncoding::from_word(data_enc).ok_or(RowFault::DataEncoding),
+        (NO_ENCODING, _) => Err(RowFault::Max),
         _ => Err(RowFault::LengthEncoding),
     }
 }
 
-fn bitmap_encoding(data_enc: &str) -> Result<BitmapEncoding, RowFault> {
-    match data_enc {
-        "bin" => Ok(BitmapEncoding::Binary),
-        "hex_ascii" => Ok(BitmapEncoding::HexAscii),
-        "hex_ebcdic" => Ok(BitmapEncoding::HexEbcdic),
-        _ => Err(RowFault::DataEncoding),
-    }
-}
-
-fn content_of(text: &str) -> Result<Content, RowFault> {
-    Ok(match text {
-        "a" => Content::A,
-        "n" => Content::N,
-        "an" => Content::An,
-        "ns" => Content::Ns,
-        "ans" => Content::Ans,
-        "z" => Content::Z,
-        "b" => Content::B,
-        "x+n" => Content::Xn,
-        _ => return Err(RowFault::Content),
-    })
-}
-
-fn length(kind: &str, encoding: &str) -> Result<Length, RowFault> {
-    if kind == "fixed" {
-        return if encoding == "none" { Ok(Length::Fixed) } else { Err(RowFault::LengthEncoding) };
-    }
-    let digits = u8::try_from(kind.len()).map_err(|_| RowFault::LengthKind)?;
-    if !(1..=6).contains(&digits) || kind.bytes().any(|letter| letter != b'L') {
-        return Err(RowFault::LengthKind);
-    }
+fn length(kind: LengthKind, encoding: &str) -> Result<Length, RowFault> {
     let encoding = match encoding {
-        "ascii" => LengthEncoding::Ascii,
-        "ebcdic" => LengthEncoding::Ebcdic,
-        "bcd" => LengthEncoding::Bcd,
-        "bin" => LengthEncoding::Binary,
-        _ => return Err(RowFault::LengthEncoding),
+        NO_ENCODING => None,
+        word => Some(LengthEncoding::from_word(word).ok_or(RowFault::LengthEncoding)?),
     };
-    Ok(Length::Prefixed(Prefix { digits, encoding }))
-}
-
-fn data(text: &str) -> Result<DataEncoding, RowFault> {
-    Ok(match text {
-        "ascii" => DataEncoding::Ascii,
-        "ebcdic" => DataEncoding::Ebcdic,
-        "bcd" => DataEncoding::Bcd,
-        "bcd_z" => DataEncoding::BcdTrack,
-        "bin" => DataEncoding::Binary,
-        "hex_ascii" => DataEncoding::HexAscii,
-        "hex_ebcdic" => DataEncoding::HexEbcdic,
-        "x_ascii+bcd" => DataEncoding::SignedBcd,
-        _ => return Err(RowFault::DataEncoding),
-    })
+    Length::new(kind, encoding).ok_or(RowFault::LengthEncoding)
 }
 
 /// A maximum beyond what a message can be long is that length: the message is the bound then.
@@ -232,22 +186,48 @@ fn max_of(text: &str) -> Result<u16, RowFault> {
     if max == 0 { Err(RowFault::Max) } else { Ok(u16::try_from(max).unwrap_or(u16::MAX)) }
 }
 
-fn unit_of(text: &str) -> Result<Unit, RowFault> {
-    Ok(match text {
-        "chars" => Unit::Chars,
-        "digits" => Unit::Digits,
-        "bytes" => Unit::Bytes,
-        _ => return Err(RowFault::Unit),
-    })
+/// The table of a dialect, as [`Dialect::from_table`] reads it.
+pub(super) fn write(dialect: &Dialect) -> String {
+    let bitmap = dialect.bitmap();
+    let kind = match bitmap.rule {
+        BitmapRule::Chained => LengthKind::Bitmap,
+        BitmapRule::Always => LengthKind::Fixed,
+    };
+    let (mti, unit) = match dialect.mti() {
+        MtiEncoding::Bcd => (MtiEncoding::Bcd, Unit::Digits),
+        characters => (characters, Unit::Chars),
+    };
+    let mut lines = vec![
+        COLUMNS.to_owned(),
+        format!("0,n,fixed,{NO_ENCODING},{},4,{},none,MTI", mti.word(), unit.word()),
+        bitmap_row(1, kind, bitmap.encoding, bitmap.bytes_max(), "bitmap"),
+    ];
+    for de in 2..=FieldSet::MAX {
+        let name = dialect.field_name(de).unwrap_or_default();
+        if let Some(spec) = dialect.field(de) {
+            lines.push(field_row(de, spec, name));
+        } else if let Some(third) = bitmap.third.filter(|_| de == THIRD_BITMAP) {
+            lines.push(bitmap_row(de, LengthKind::Bitmap, third, 8, name));
+        }
+    }
+    lines.push(String::new());
+    lines.join("\n")
 }
 
-/// `rightspace` is for whoever builds a field of characters; nothing is to be read past it.
-fn padding(text: &str) -> Result<Padding, RowFault> {
-    Ok(match text {
-        "none" | "rightspace" => Padding::None,
-        "left0" => Padding::LeftZero,
-        "right0" => Padding::RightZero,
-        "rightF" => Padding::RightF,
-        _ => return Err(RowFault::Padding),
-    })
+fn bitmap_row(de: u8, kind: LengthKind, encoding: BitmapEncoding, bytes: u8, name: &str) -> String {
+    let (kind, encoding) = (kind.word(), encoding.word());
+    format!("{de},b,{kind},{NO_ENCODING},{encoding},{bytes},bytes,none,{name}")
+}
+
+fn field_row(de: u8, spec: &FieldSpec, name: &str) -> String {
+    format!(
+        "{de},{},{},{},{},{},{},{},{name}",
+        spec.content.word(),
+        spec.length.kind().word(),
+        spec.length.encoding().map_or(NO_ENCODING, LengthEncoding::word),
+        spec.data.word(),
+        spec.max,
+        spec.unit.word(),
+        spec.padding.word(),
+    )
 }

@@ -6,8 +6,9 @@ use std::ops::Range;
 use super::bitmap::{BitmapEncoding, THIRD_BITMAP};
 use super::dialect::Dialect;
 use super::fault::{Fault, FaultKind};
-use super::field::{DataEncoding, FieldSpec, Length, LengthEncoding, Unit};
+use super::field::{DataEncoding, FieldSpec, Unit};
 use super::field_set::{FIRST_BIT, FieldSet};
+use super::length::{Length, LengthEncoding};
 use super::reader::Reader;
 
 /// Where one field lies. Bodies are at most 65,535 bytes long.
@@ -113,8 +114,9 @@ pub(super) fn walk(
     walk_on(dialect, announced, announced, reader, spans)
 }
 
-/// Reads those of the announced fields that are left.
-#[inline]
+/// Reads those of the announced fields that are left. It calls itself by way of a third bitmap,
+/// which keeps it from being inlined unasked, at a twentieth of the walk's time.
+#[inline(always)]
 fn walk_on(
     dialect: &Dialect,
     announced: FieldSet,
