@@ -64,7 +64,7 @@ pub enum Unit {
 }
 
 /// Which half byte is filled when digits written two a byte are odd in number. What it holds is
-/// not looked at: peers fill it as they please.
+/// not looked at in numbers: peers fill it as they please. Of a track it may be the other one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Padding {
     /// None, so that their number must be even.
@@ -224,10 +224,29 @@ impl FieldSpec {
         let (skipped, count) = if self.unit == Unit::Bytes {
             (0, usize::MAX)
         } else {
-            (usize::from(self.padding == Padding::LeftZero && units & 1 == 1), units)
+            (usize::from(units & 1 == 1 && self.first_half_is_padding(data)), units)
         };
         halves(data).skip(skipped).take(count)
     }
+
+    /// Which half byte of an odd number of digits is no digit. Of a track, peers fill the other one
+    /// than the network's manual says: where only the other one holds a filler, it is the padding.
+    fn first_half_is_padding(&self, data: &[u8]) -> bool {
+        let left = self.padding == Padding::LeftZero;
+        let (DataEncoding::BcdTrack, [first, ..], [.., last]) = (self.data, data, data) else {
+            return left;
+        };
+        match (is_filler(first >> 4), is_filler(last & 15)) {
+            (true, false) => true,
+            (false, true) => false,
+            _ => left,
+        }
+    }
+}
+
+/// Whether a half byte is what padding is filled with.
+const fn is_filler(half: u8) -> bool {
+    matches!(half, 0 | 15)
 }
 
 /// The hexadecimal digit of a value below 16, in ASCII.

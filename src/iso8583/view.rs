@@ -262,6 +262,45 @@ mod tests {
         assert_eq!(pan("0100", &[(35, "17;4111111111111111")]), None);
     }
 
+    /// The track has 35 or 37 digits, and a filler in either half byte.
+    #[test]
+    fn the_card_number_of_an_odd_track_is_found_whichever_side_is_padded() {
+        const FILLED_LEFT: &str = "3504111111111111111d251210112345678901";
+        const FILLED_LEFT_F: &str = "35f4111111111111111d251210112345678901";
+        const FILLED_RIGHT: &str = "354111111111111111d2512101123456789010";
+        const FILLED_RIGHT_F: &str = "375555555555554444d11110000000000000000f";
+        const FILLED_BOTH: &str = "3704111111111111111d251210000000000000f0";
+        for pad in ["left0", "right0", "rightF"] {
+            let table = format!(
+                "de,content,len_kind,len_enc,data_enc,max,unit,pad,name\n\
+                 0,n,fixed,none,bcd,4,digits,none,MTI\n\
+                 1,b,bitmap,none,bin,16,bytes,none,bitmap\n\
+                 2,n,LL,bcd,bcd,19,digits,{pad},card number\n\
+                 35,z,LL,bcd,bcd_z,37,digits,{pad},track 2\n"
+            );
+            let dialect = Dialect::from_table(&table).unwrap();
+            let pan = |bits: &str, field: &str| {
+                let hex = format!("0100{bits}{field}");
+                let pair = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+                let body: Vec<u8> = (0..hex.len()).step_by(2).map(pair).collect();
+                let mut spans = Spans::default();
+                let view = View::parse(&dialect, &body, &mut spans).unwrap();
+                assert_eq!(view.fault(), None, "{pad} {field}");
+                view.pan().map(|pan| pan.to_string())
+            };
+            let of_track = |track| pan("0000000020000000", track);
+            let visa = Some("411111******1111".to_owned());
+            let other = Some("555555******4444".to_owned());
+            assert_eq!(of_track(FILLED_LEFT), visa, "{pad}");
+            assert_eq!(of_track(FILLED_LEFT_F), visa, "{pad}");
+            assert_eq!(of_track(FILLED_RIGHT), visa, "{pad}");
+            assert_eq!(of_track(FILLED_RIGHT_F), other, "{pad}");
+            assert_eq!(of_track(FILLED_BOTH) == visa, pad == "left0", "the dialect's side, {pad}");
+            let number = if pad == "left0" { "411111*****1111" } else { "041111*****1111" };
+            assert_eq!(pan("4000000000000000", "150411111111111111").as_deref(), Some(number));
+        }
+    }
+
     #[test]
     fn operation_and_merchant_are_read_where_they_are_whole() {
         let operation = |code| look(&message("0100", &[(3, code)]), |view| view.operation());
