@@ -111,7 +111,7 @@ impl Bin {
 }
 
 /// A merchant: acquirer (DE32) and card acceptor (DE42) together, as DE42 alone repeats from one
-/// acquirer to the next. Trailing blanks do not matter.
+/// acquirer to the next. Trailing blanks and NULs, with which peers fill a fixed field, do not matter.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct MerchantId {
     name: Text<48>,
@@ -120,12 +120,12 @@ pub struct MerchantId {
 impl MerchantId {
     /// The merchant of these two fields in ASCII; `None` when the card acceptor is blank or absent.
     pub fn new(acquirer: &[u8], acceptor: &[u8]) -> Option<Self> {
-        let acceptor = acceptor.trim_ascii_end();
+        let acceptor = trimmed(acceptor);
         if acceptor.is_empty() {
             return None;
         }
         let mut name = Text::new();
-        name.push_all(acquirer.trim_ascii_end());
+        name.push_all(trimmed(acquirer));
         name.push(b':');
         name.push_all(acceptor);
         Some(Self { name })
@@ -135,6 +135,14 @@ impl MerchantId {
     pub fn name(&self) -> &[u8] {
         self.name.as_bytes()
     }
+}
+
+/// Without the blanks and NULs at its end.
+const fn trimmed(mut text: &[u8]) -> &[u8] {
+    while let [rest @ .., 0 | b' ' | b'\t' | b'\n' | b'\x0c' | b'\r'] = text {
+        text = rest;
+    }
+    text
 }
 
 impl fmt::Debug for MerchantId {
@@ -236,14 +244,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_merchant_is_its_acquirer_and_its_acceptor_without_trailing_blanks() {
+    fn a_merchant_is_its_acquirer_and_its_acceptor_without_what_fills_their_ends() {
         let merchant = |acquirer: &str, acceptor: &str| {
             MerchantId::new(acquirer.as_bytes(), acceptor.as_bytes())
         };
         assert_eq!(merchant("123456", "SHOP0001       "), merchant("123456", "SHOP0001"));
         assert_ne!(merchant("123456", "SHOP0001"), merchant("123457", "SHOP0001"));
         assert_ne!(merchant("", "SHOP0001"), merchant("123456", "SHOP0001"));
+        assert_eq!(merchant("123456\0", "SHOP0001\0 \0\0"), merchant("123456", "SHOP0001"));
+        assert_ne!(merchant("123456", "\0SHOP0001"), merchant("123456", "SHOP0001"));
         assert_eq!(merchant("123456", "               "), None);
+        assert_eq!(merchant("123456", "\0\0 \0"), None);
     }
 
     #[test]
