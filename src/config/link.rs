@@ -8,6 +8,7 @@ use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use toml::de::DeValue;
 
 use super::answers;
+use super::dialect::Dialects;
 use super::fault::{Wrong, quoted};
 use super::listening::Listening;
 use super::reader::{Placed, Section, Seen};
@@ -82,6 +83,7 @@ const LATER: [&str; 3] = ["sessions", "operations", "connect"];
 pub(super) fn read_all(
     root: &Section<'_>,
     upstreams: &Upstreams,
+    dialects: &Dialects,
     listening: &mut Listening,
 ) -> Option<Vec<Link>> {
     let sections = root.tables("link")?;
@@ -102,7 +104,7 @@ pub(super) fn read_all(
         }
         // LINKS_MAX is far below what an id can count.
         let id = LinkId(u16::try_from(index).unwrap_or(u16::MAX));
-        links.push(read_one(&section, id, &mut names, upstreams, listening));
+        links.push(read_one(&section, id, &mut names, upstreams, dialects, listening));
         section.finish(&LATER);
     }
     links.into_iter().collect()
@@ -113,6 +115,7 @@ fn read_one(
     id: LinkId,
     names: &mut Seen,
     upstreams: &Upstreams,
+    dialects: &Dialects,
     listening: &mut Listening,
 ) -> Option<Link> {
     let name = section.required("name", "write a name for logs and metrics", value::name);
@@ -126,7 +129,7 @@ fn read_one(
     let upstream = upstream.and_then(|named| upstreams.choose(section, &named));
     let session = session(section, framing, upstream.as_ref());
     let header = section.or("header", Header::None, header);
-    let dialect = section.required("dialect", &dialect_remedy(), dialect);
+    let dialect = section.required("dialect", &dialects.remedy(), |value| dialects.choose(value));
     let exchange = exchange(section, upstream.as_ref());
     let gate = answers::read(section);
     let host_down = value::choice(
@@ -141,7 +144,7 @@ fn read_one(
         session: session?,
         upstream: upstream?.settings(framing?),
         header: header?.value,
-        dialect: Arc::new(dialect?.value),
+        dialect: dialect?.value?,
         gate: gate?,
         exchange: exchange?,
         host_down: host_down?.value,
@@ -311,15 +314,4 @@ fn header(value: &DeValue<'_>) -> Result<Header, Wrong> {
     let name = value::text(value, "a name in quotes", remedy.as_str())?;
     Header::from_name(name)
         .ok_or_else(|| Wrong::new(format!("{} is not known", quoted(name)), remedy))
-}
-
-fn dialect(value: &DeValue<'_>) -> Result<Dialect, Wrong> {
-    let name = value::text(value, "a name in quotes", dialect_remedy())?;
-    Dialect::preset(name)
-        .ok_or_else(|| Wrong::new(format!("{} is no preset", quoted(name)), dialect_remedy()))
-}
-
-fn dialect_remedy() -> String {
-    let presets = Dialect::PRESETS.iter().map(|name| quoted(name));
-    format!("write {}", value::one_of(presets))
 }

@@ -8,6 +8,8 @@
 //! that nobody asked for. Reading a file binds no port, resolves no name and changes nothing.
 
 mod answers;
+mod dialect;
+mod dialect_field;
 mod duration;
 mod fault;
 mod limit;
@@ -23,10 +25,12 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use thiserror::Error;
 use toml::de::DeTable;
 
+use self::dialect::Dialects;
 use self::fault::Wrong;
 pub use self::fault::{Fault, Faults};
 pub use self::link::{HostDown, Link};
@@ -34,13 +38,14 @@ use self::listening::Listening;
 pub use self::node::{ADMIN_LISTEN, Log, LogFormat, Node};
 use self::reader::{Report, Section};
 use self::upstream::Upstreams;
+use crate::iso8583::Dialect;
 use crate::limits::rule::Rule;
 
 /// Largest file that is read: a hundred thousand keys of limits fit.
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Sections of the reference that this version does not have.
-const LATER: [&str; 6] = ["window", "replay", "classes", "journal", "card", "dialect"];
+const LATER: [&str; 5] = ["window", "replay", "classes", "journal", "card"];
 
 /// A whole file, sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +60,8 @@ pub struct Config {
     pub links: Vec<Link>,
     /// The limits, of which there may be none.
     pub limits: Vec<Rule>,
+    /// The dialects of this file by name, in its order; links share them.
+    pub dialects: Vec<(String, Arc<Dialect>)>,
     /// Hosts that no link names.
     pub upstreams_unused: Vec<String>,
 }
@@ -88,6 +95,14 @@ impl Config {
         Ok(Self::parse(&text)?)
     }
 
+    /// The dialect of this name: one of the file, or a preset.
+    pub fn dialect(&self, name: &str) -> Option<Arc<Dialect>> {
+        match self.dialects.iter().find(|(known, _)| known == name) {
+            Some((_, dialect)) => Some(Arc::clone(dialect)),
+            None => Dialect::preset(name).map(Arc::new),
+        }
+    }
+
     fn read(root: Section<'_>) -> Option<Self> {
         let node = Node::read(root.table("node"));
         let log = Log::read(root.table("log"));
@@ -95,7 +110,8 @@ impl Config {
         let mut listening = Listening::default();
         let admin = node::admin(root.table("admin"), &mut listening);
         let upstreams = Upstreams::read(&root);
-        let links = link::read_all(&root, &upstreams, &mut listening);
+        let dialects = Dialects::read(&root);
+        let links = link::read_all(&root, &upstreams, &dialects, &mut listening);
         let limits = limit::read_all(&root);
         for target in upstreams.targets() {
             if let Some(whose) = listening.reached_by(&target.value) {
@@ -112,6 +128,7 @@ impl Config {
             log: log?,
             links: links?,
             limits: limits?,
+            dialects: dialects.sound()?,
             upstreams_unused: upstreams.unused(),
         })
     }

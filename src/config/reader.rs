@@ -13,7 +13,7 @@ use std::fmt::Display;
 use std::ops::Range;
 
 use toml::Spanned;
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeString, DeTable, DeValue};
 
 use super::fault::{Fault, Faults, Place, Wrong, quoted};
 use super::value::{LATER, not};
@@ -249,9 +249,45 @@ impl<'a> Section<'a> {
         sections
     }
 
+    /// The tables in the table at `key`, each with its name, in the order of the file: none of them
+    /// when there is no such table; `None` on a fault, of the whole or of one of them. `placeholder`
+    /// stands for a name in remedies.
+    pub(super) fn named_tables(
+        &self,
+        key: &'static str,
+        placeholder: &str,
+    ) -> Option<Vec<(&'a str, Option<Section<'a>>)>> {
+        let Some(found) = self.find(key) else { return Some(Vec::new()) };
+        let remedy = format!("write [{}.{placeholder}] before its keys", self.key_path(key));
+        let Some(table) = found.get_ref().as_table() else {
+            let place = self.place_at(key, found);
+            self.fault(&place, &not(found.get_ref(), "a table of sections", remedy));
+            return None;
+        };
+        let mut entries: Vec<_> = table.iter().collect();
+        entries.sort_by_key(|(name, _)| name.span().start);
+        let section = |(name, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {
+            let path = self.key_path(&format!("{key}.{}", name.get_ref()));
+            let place = Place { line: self.report.line(&name.span()), key: path };
+            let table = value.get_ref().as_table();
+            if table.is_none() {
+                self.fault(&place, &not(value.get_ref(), "a section", remedy.as_str()));
+            }
+            let keys_are = format!("a key of [{}]", place.key);
+            let section = |table| Section::new(self.report, Some(table), place, keys_are);
+            (name.get_ref().as_ref(), table.map(section))
+        };
+        Some(entries.into_iter().map(section).collect())
+    }
+
     /// Notes every key that nobody asked for. `later` are those of the reference that this version
     /// does not have.
     pub(super) fn finish(self, later: &[&str]) {
+        self.report_unknown(later);
+    }
+
+    /// The same for a section of which faults may yet be found.
+    pub(super) fn report_unknown(&self, later: &[&str]) {
         let asked = self.asked.borrow();
         for key in self.table.into_iter().flat_map(DeTable::keys) {
             let name = key.get_ref().as_ref();

@@ -110,15 +110,16 @@ pub(super) fn one_of(names: impl IntoIterator<Item = String>) -> String {
 
 /// Reads a name that is fit for a metric label and a log line.
 pub(super) fn name(value: &DeValue<'_>) -> Result<String, Wrong> {
-    const BYTES_MAX: usize = 64;
     const REMEDY: &str = "write 1 to 64 letters, digits, \"-\", \"_\" or \".\", in quotes";
     let name = text(value, "a name", REMEDY)?;
+    if is_name(name) { Ok(name.to_owned()) } else { Err(not(value, "a name", REMEDY)) }
+}
+
+/// Whether something may be called so.
+pub(super) fn is_name(name: &str) -> bool {
+    const BYTES_MAX: usize = 64;
     let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
-    if (1..=BYTES_MAX).contains(&name.len()) && name.bytes().all(safe) {
-        Ok(name.to_owned())
-    } else {
-        Err(not(value, "a name", REMEDY))
-    }
+    (1..=BYTES_MAX).contains(&name.len()) && name.bytes().all(safe)
 }
 
 /// Reads an IP address and a port. Names are not resolved: an address to bind is this machine's own.

@@ -1,5 +1,6 @@
 //! What a sound file may still not have meant.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, HostDown, Link};
@@ -17,7 +18,14 @@ impl Config {
         let unused = self.upstreams_unused.iter().map(|name| {
             format!("upstream {name}: no link uses it; remove it, or name it in a link's upstream")
         });
+        let idle = self.dialects.iter().filter(|(_, dialect)| {
+            !self.links.iter().any(|link| Arc::ptr_eq(&link.dialect, dialect))
+        });
+        let idle = idle.map(|(name, _)| {
+            format!("dialect {name}: no link uses it; remove it, or name it in a link's dialect")
+        });
         unused
+            .chain(idle)
             .chain(self.links.iter().flat_map(|link| of_link(link, enforces)))
             .chain(self.limits.iter().flat_map(of_limit))
             .collect()
