@@ -33,11 +33,14 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Check a configuration and say all that is wrong with it: exit 0, or 78.
+    /// Check a configuration and say all that is wrong with it: exit 0, or 78. Or show a dialect.
     Check {
         /// The configuration file.
-        #[arg(long, value_name = "FILE")]
-        config: PathBuf,
+        #[arg(long, value_name = "FILE", required_unless_present = "dialect")]
+        config: Option<PathBuf>,
+        /// Show how this dialect lays messages out: a preset, or one of the configuration file.
+        #[arg(long, value_name = "NAME")]
+        dialect: Option<String>,
     },
     /// Play a network and a host around a real proxy on loopback, with a live table.
     Demo {
@@ -61,7 +64,7 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run { config } => run::run(&config),
-        Command::Check { config } => check::check(&config),
+        Command::Check { config, dialect } => check::check(config.as_deref(), dialect.as_deref()),
         Command::Demo { seconds } => demo::demo(std::time::Duration::from_secs(seconds)),
     }
 }

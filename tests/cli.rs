@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use tollgate::config::Config;
+use tollgate::iso8583::{Dialect, LengthEncoding};
 
 const USAGE: i32 = 64;
 const CONFIGURATION: i32 = 78;
@@ -88,6 +89,105 @@ fn check_describes_every_link_of_a_sound_configuration() {
     }
 }
 
+/// The words of one field's line; a name may have several.
+#[track_caller]
+fn field_line<'a>(shown: &'a str, de: &str) -> &'a str {
+    let line = shown.lines().find(|line| line.split_whitespace().next() == Some(de));
+    line.unwrap_or_else(|| panic!("no field {de} in:\n{shown}"))
+}
+
+#[test]
+fn check_shows_every_preset_as_an_aligned_table_of_the_words_of_the_configuration() {
+    for name in Dialect::PRESETS {
+        let said = tollgate(&["check", "--dialect", name]);
+        assert_eq!((said.code, said.err.as_str()), (0, ""), "{name}");
+        let dialect = Dialect::preset(name).unwrap();
+        let lines: Vec<&str> = said.out.lines().collect();
+        assert_eq!(lines[0], format!("dialect {name}"));
+        assert!(lines[1].starts_with(&format!("mti: {}, ", dialect.mti().word())), "{}", lines[1]);
+        let encoding = dialect.bitmap().encoding.word();
+        assert!(lines[2].starts_with(&format!("bitmap: {encoding}, ")), "{}", lines[2]);
+        let heads = [
+            "de",
+            "name",
+            "content",
+            "length",
+            "length_encoding",
+            "encoding",
+            "max",
+            "unit",
+            "pad",
+        ];
+        assert_eq!(lines[4].split_whitespace().collect::<Vec<_>>(), heads);
+        let columns: Vec<usize> =
+            heads.iter().map(|head| lines[4].find(&format!("{head:<3}")).unwrap_or(0)).collect();
+        assert!(columns.is_sorted(), "{}", lines[4]);
+        let fields: Vec<u8> = (2..=192).filter(|de| dialect.field(*de).is_some()).collect();
+        assert_eq!(lines.len(), 5 + fields.len(), "{name}");
+        for (line, de) in lines[5..].iter().zip(fields) {
+            let spec = dialect.field(de).unwrap();
+            let length_encoding = spec.length.encoding().map_or("none", LengthEncoding::word);
+            let words = [
+                spec.content.word(),
+                spec.length.kind().word(),
+                length_encoding,
+                spec.data.word(),
+                &spec.max.to_string(),
+                spec.unit.word(),
+                spec.padding.word(),
+            ];
+            let (head, tail) = line.split_at(columns[2]);
+            assert_eq!(head.split_whitespace().next(), Some(de.to_string().as_str()), "{line}");
+            assert!(head.contains(dialect.field_name(de).unwrap()), "{line}");
+            assert_eq!(tail.split_whitespace().collect::<Vec<_>>(), words, "{name}: {line}");
+        }
+    }
+}
+
+#[test]
+fn check_shows_a_dialect_of_the_configuration_and_its_third_bitmap() {
+    let config = write(
+        "dialect",
+        "[[link]]\nname = \"a\"\nlisten = \"127.0.0.1:0\"\ndialect = \"own\"\nframing = \"be16\"\n\
+         [[upstream]]\nname = \"a\"\nconnect = \"127.0.0.1:9\"\n\
+         [dialect.own]\nbase = \"iso87_bcd\"\nmti = \"ebcdic\"\n\
+         [dialect.own.bitmap]\nalways = true\n\
+         [dialect.own.field.65]\nlength = \"bitmap\"\n\
+         [dialect.own.field.48]\nmax = 600\nname = \"loyalty\"\n\
+         [dialect.own.field.3]\nundefined = true\n",
+    );
+    let config = config.to_str().unwrap();
+    let said = tollgate(&["check", "--config", config, "--dialect", "own"]);
+    assert_eq!((said.code, said.err.as_str()), (0, ""));
+    let head = "dialect own\nmti: ebcdic, four EBCDIC digits\n\
+                bitmap: bin, always 16 bytes of bits, written as bytes; a third in place of field 65 \
+                (bin)\n";
+    assert!(said.out.starts_with(head), "{}", said.out);
+    let words: Vec<_> = field_line(&said.out, "65").split_whitespace().rev().take(7).collect();
+    assert_eq!(words, ["none", "bytes", "8", "bin", "none", "bitmap", "b"]);
+    let words: Vec<_> = field_line(&said.out, "48").split_whitespace().collect();
+    assert_eq!(words, ["48", "loyalty", "ans", "LLL", "bcd", "ascii", "600", "chars", "none"]);
+    assert!(said.out.lines().all(|line| line.split_whitespace().next() != Some("3")));
+
+    // A preset can be looked up there as well.
+    let said = tollgate(&["check", "--config", config, "--dialect", "iso93_bcd"]);
+    assert!((said.code, said.out.starts_with("dialect iso93_bcd\n")) == (0, true), "{}", said.out);
+    for arguments in [
+        &["check", "--config", config, "--dialect", "owm"] as &[&str],
+        &["check", "--dialect", "own"],
+    ] {
+        let said = tollgate(arguments);
+        assert_eq!((said.code, said.out.as_str()), (USAGE, ""), "{arguments:?}");
+        let name = arguments.last().unwrap();
+        assert!(said.err.starts_with(&format!("there is no dialect \"{name}\"")), "{}", said.err);
+        assert_eq!(said.err.contains("own, iso87_ascii"), arguments.len() == 5, "{}", said.err);
+        assert_eq!(said.err.contains("--config FILE"), arguments.len() == 3, "{}", said.err);
+    }
+    let faulty = "fixtures/config/invalid/five_faults.toml";
+    let said = tollgate(&["check", "--config", faulty, "--dialect", "iso87_ascii"]);
+    assert_eq!((said.code, said.out.as_str()), (CONFIGURATION, ""));
+}
+
 #[test]
 fn check_says_every_fault_with_file_and_line() {
     let path = "fixtures/config/invalid/five_faults.toml";
@@ -144,7 +244,7 @@ fn help_and_version_are_answers_and_no_errors() {
             &["Usage: tollgate", "run", "check", "demo", "Field 39 = 91"] as &[&str],
         ),
         (&["run", "--help"], &["--config <FILE>", "SIGTERM"]),
-        (&["check", "--help"], &["--config <FILE>", "78"]),
+        (&["check", "--help"], &["--config <FILE>", "--dialect <NAME>", "78"]),
     ] {
         let said = tollgate(arguments);
         assert_eq!((said.code, said.err.as_str()), (0, ""), "{arguments:?}");

@@ -1,26 +1,113 @@
-//! `tollgate check`.
+//! `tollgate check`: what is wrong with a configuration or what it amounts to, and what a dialect is.
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::EXIT_CONFIG;
+use super::{EXIT_CONFIG, EXIT_USAGE};
 use crate::config::Config;
+use crate::iso8583::{BitmapEncoding, BitmapLayout, BitmapRule, Dialect, MtiEncoding};
 
-/// Says what is wrong with a configuration, or what it amounts to.
-pub(super) fn check(path: &Path) -> ExitCode {
-    match Config::load(path) {
-        Ok(config) => {
-            let mut out = std::io::stdout().lock();
-            // Whoever closed the pipe does not want to read it.
-            let _ = describe(path, &config, &mut out);
-            ExitCode::SUCCESS
+/// Says what is wrong with a configuration, or what it amounts to, or what a dialect is.
+pub(super) fn check(path: Option<&Path>, dialect: Option<&str>) -> ExitCode {
+    let config = match path.map(|path| (path, Config::load(path))) {
+        Some((path, Err(error))) => {
+            let _ = writeln!(io::stderr().lock(), "{}: {error}", path.display());
+            return EXIT_CONFIG.into();
         }
-        Err(error) => {
-            let _ = writeln!(std::io::stderr().lock(), "{}: {error}", path.display());
-            EXIT_CONFIG.into()
+        Some((path, Ok(config))) => Some((path, config)),
+        None => None,
+    };
+    let mut out = io::stdout().lock();
+    // Whoever closed the pipe does not want to read it.
+    let _ = match (dialect, config) {
+        (Some(name), config) => {
+            let config = config.as_ref().map(|(_, config)| config);
+            let Some(text) = dialect_in_words(name, config) else {
+                let _ = writeln!(io::stderr().lock(), "{}", unknown(name, config));
+                return EXIT_USAGE.into();
+            };
+            out.write_all(text.as_bytes())
+        }
+        (None, Some((path, config))) => describe(path, &config, &mut out),
+        (None, None) => Ok(()),
+    };
+    ExitCode::SUCCESS
+}
+
+fn unknown(name: &str, config: Option<&Config>) -> String {
+    let own = config.into_iter().flat_map(|config| &config.dialects).map(|(name, _)| name.as_str());
+    let names: Vec<&str> = own.chain(Dialect::PRESETS.iter().copied()).collect();
+    let own = if config.is_none() { "; one of your own needs --config FILE" } else { "" };
+    format!("there is no dialect {name:?}; there are {}{own}", names.join(", "))
+}
+
+fn dialect_in_words(name: &str, config: Option<&Config>) -> Option<String> {
+    let dialect = match config {
+        Some(config) => config.dialect(name)?,
+        None => Dialect::preset(name)?.into(),
+    };
+    let mti = match dialect.mti() {
+        MtiEncoding::Ascii => "four ASCII digits",
+        MtiEncoding::Ebcdic => "four EBCDIC digits",
+        MtiEncoding::Bcd => "two bytes of two digits each",
+    };
+    let fields = table(&dialect);
+    Some(format!(
+        "dialect {name}\nmti: {}, {mti}\nbitmap: {}\n\n{fields}",
+        dialect.mti().word(),
+        bitmap_in_words(dialect.bitmap()),
+    ))
+}
+
+fn bitmap_in_words(layout: BitmapLayout) -> String {
+    let written = match layout.encoding {
+        BitmapEncoding::Binary => "bytes",
+        BitmapEncoding::HexAscii => "ASCII hexadecimal digits, two for each byte",
+        BitmapEncoding::HexEbcdic => "EBCDIC hexadecimal digits, two for each byte",
+    };
+    let (word, bytes) = (layout.encoding.word(), layout.bytes_max());
+    let words = match (layout.rule, bytes) {
+        (BitmapRule::Always, _) => format!("always {bytes} bytes of bits"),
+        (BitmapRule::Chained, 8) => "8 bytes of bits".to_owned(),
+        (BitmapRule::Chained, _) => {
+            format!("8 to {bytes} bytes of bits, each first bit announcing 8 more")
+        }
+    };
+    let third = match layout.third {
+        Some(third) => format!("; a third in place of field 65 ({})", third.word()),
+        None => String::new(),
+    };
+    format!("{word}, {words}, written as {written}{third}")
+}
+
+/// One line a field, in columns that are as wide as their widest word.
+fn table(dialect: &Dialect) -> String {
+    const COLUMNS: [&str; 9] =
+        ["de", "content", "length", "length_encoding", "encoding", "max", "unit", "pad", "name"];
+    /// Column names, MTI and bitmap, which are said above it.
+    const LINES_BEFORE_FIELDS: usize = 3;
+    let table = dialect.table();
+    let fields = table.lines().skip(LINES_BEFORE_FIELDS);
+    let mut rows = vec![COLUMNS.to_vec()];
+    rows.extend(fields.map(|line| line.splitn(COLUMNS.len(), ',').collect()));
+    for row in &mut rows {
+        // The name is what a reader looks for.
+        if let Some((_, words)) = row.split_first_mut() {
+            words.rotate_right(1);
         }
     }
+    let width = |column: usize| {
+        let words = rows.iter().filter_map(|row| row.get(column));
+        words.map(|word| word.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..COLUMNS.len()).map(width).collect();
+    let line = |row: &Vec<&str>| {
+        let cells = row.iter().zip(&widths).map(|(word, width)| format!("{word:<width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        format!("{}\n", line.trim_end())
+    };
+    rows.iter().map(line).collect()
 }
 
 fn describe(path: &Path, config: &Config, out: &mut impl Write) -> std::io::Result<()> {
