@@ -281,8 +281,10 @@ mod tests {
             let dialect = Dialect::from_table(&table).unwrap();
             let pan = |bits: &str, field: &str| {
                 let hex = format!("0100{bits}{field}");
-                let pair = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-                let body: Vec<u8> = (0..hex.len()).step_by(2).map(pair).collect();
+                let (pairs, _) = hex.as_bytes().as_chunks::<2>();
+                let digit = |byte: u8| char::from(byte).to_digit(16).unwrap() as u8;
+                let byte = |[high, low]: &[u8; 2]| digit(*high) << 4 | digit(*low);
+                let body: Vec<u8> = pairs.iter().map(byte).collect();
                 let mut spans = Spans::default();
                 let view = View::parse(&dialect, &body, &mut spans).unwrap();
                 assert_eq!(view.fault(), None, "{pad} {field}");
