@@ -10,9 +10,33 @@ need_component() { # name of the cargo subcommand, name of the component
     cargo "$1" --version >/dev/null 2>&1 || rustup component add "$2"
 }
 
+need_packages() { # of Debian
+    local as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    "${as_root[@]}" apt-get update -qq
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
+}
+
+need_second_decoder() { # of tests/second_decoder.rs, which looks for it in the target directory
+    local target venv wanted=tests/foreign/requirements.txt
+    target=$(cargo metadata --format-version 1 --no-deps --locked |
+        sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
+    venv="$target/second-decoder"
+    if cmp -s "$wanted" "$venv/installed.txt" && "$venv/bin/python3" -c 'import iso8583'; then
+        return
+    fi
+    # Debian's python3 comes without what fills a virtual environment.
+    python3 -c 'import venv, ensurepip' 2>/dev/null || need_packages python3 python3-venv
+    python3 -m venv --clear "$venv"
+    "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check \
+        --require-hashes --requirement "$wanted"
+    cp "$wanted" "$venv/installed.txt"
+}
+
 step "what the tests need"
 need_component fmt rustfmt
 need_component clippy clippy
+need_second_decoder
 cargo --version
 
 step "format"

@@ -1,6 +1,8 @@
 //! The real messages of `fixtures/messages.csv`, each taken out of its framing and header by
 //! arithmetic of this file alone, with the table of the dialect that its sender wrote it in.
 
+#![allow(dead_code, reason = "each test binary uses its own part of this")]
+
 use std::collections::BTreeMap;
 
 use crate::csv::columns;
