@@ -193,6 +193,77 @@ fn random_messages_of_every_preset_round_trip() {
     assert_eq!(seen, RANDOM * 12);
 }
 
+/// The first fault of a body, if an MTI can be read in it.
+fn fault(dialect: &Dialect, body: &[u8]) -> Option<(u8, FaultKind)> {
+    let mut spans = Spans::default();
+    let view = View::parse(dialect, body, &mut spans).expect("an MTI");
+    view.fault().map(|fault| (fault.field, fault.kind))
+}
+
+#[test]
+fn a_message_cut_short_or_too_long_anywhere_is_a_fault_in_every_preset() {
+    let mut rng = Rng::with_seed(8);
+    let (mut cut, mut too_long) = (0, 0);
+    for preset in Preset::all() {
+        let mti = preset.table.head(&Fields::from([(0, "0100".to_owned())])).len()
+            - preset.table.bitmap(&Fields::new()).len();
+        for de in preset.table.fields() {
+            let what = format!("{} field {de}", preset.name);
+            let fields = preset.fields("0100", &[de], &mut rng, |row, _| row.units_max().min(9));
+            let mut body = preset.table.encode(&fields);
+            let head = preset.table.head(&fields).len();
+            for end in mti..body.len() {
+                let at = if end < head { 1 } else { de };
+                let found = fault(&preset.dialect, &body[..end]);
+                assert_eq!(found, Some((at, FaultKind::Truncated)), "{what} cut to {end}");
+                cut += 1;
+            }
+            body.push(b'0');
+            assert_eq!(fault(&preset.dialect, &body), Some((de, FaultKind::Trailing)), "{what}");
+            if let Some(whole) = preset.table.whole_too_long(de, &mut rng) {
+                body.truncate(head);
+                body.extend(whole);
+                assert_eq!(fault(&preset.dialect, &body), Some((de, FaultKind::Length)), "{what}");
+                too_long += 1;
+            }
+        }
+    }
+    println!("{cut} cuts, {too_long} lengths beyond the maximum");
+    assert!(cut > 30_000 && too_long > 190, "only {cut} cuts and {too_long} lengths");
+}
+
+#[test]
+fn a_half_byte_that_is_no_digit_is_a_fault_wherever_a_digit_is_expected() {
+    let mut rng = Rng::with_seed(9);
+    let mut tried = 0;
+    for preset in Preset::all() {
+        for de in preset.table.fields() {
+            let row = preset.table.field(de);
+            for units in lengths(row).into_iter().filter(|units| *units > 0) {
+                let fields = preset.fields("0100", &[de], &mut rng, |_, _| units);
+                let body = preset.table.encode(&fields);
+                let data = body.len() - row.bytes(units);
+                for half in row.decimal_halves(units) {
+                    let mut damaged = body.clone();
+                    let letter = rng.u8(10..16);
+                    let byte = &mut damaged[data + half / 2];
+                    *byte = if half % 2 == 0 {
+                        *byte & 15 | letter << 4
+                    } else {
+                        *byte & 0xf0 | letter
+                    };
+                    let found = fault(&preset.dialect, &damaged);
+                    let what = format!("{} field {de} of {units}, half byte {half}", preset.name);
+                    assert_eq!(found, Some((de, FaultKind::Digits)), "{what}");
+                    tried += 1;
+                }
+            }
+        }
+    }
+    println!("{tried} half bytes");
+    assert!(tried > 9_000, "only {tried} half bytes");
+}
+
 /// A maximum beyond what a message holds leaves the message as the bound.
 #[test]
 fn a_field_of_six_length_digits_may_fill_the_longest_message() {

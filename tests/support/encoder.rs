@@ -79,6 +79,14 @@ impl Table {
         whole
     }
 
+    /// A field of one unit more than its maximum, if its prefix can say so.
+    pub(crate) fn whole_too_long(&self, de: u8, rng: &mut Rng) -> Option<Vec<u8>> {
+        let row = Row { max: usize::MAX, ..self.field(de).clone() };
+        let units = self.field(de).max + 1;
+        (!row.is_fixed() && units <= row.units_max())
+            .then(|| [prefix(&row, units), data(&row, &row.value(units, rng))].concat())
+    }
+
     pub(crate) fn encode(&self, fields: &Fields) -> Vec<u8> {
         let mut message = self.head(fields);
         for (de, value) in fields.range(1..) {
@@ -87,7 +95,7 @@ impl Table {
         message
     }
 
-    fn bitmap(&self, fields: &Fields) -> Vec<u8> {
+    pub(crate) fn bitmap(&self, fields: &Fields) -> Vec<u8> {
         let row = &self.0[&1];
         let mut bits = vec![false; 1 + 8 * row.max];
         fields.range(1..).for_each(|(de, _)| bits[usize::from(*de)] = true);
@@ -126,6 +134,25 @@ impl Row {
             "bin" => self.max.min(256_usize.pow(letters.div_ceil(2)) - 1),
             _ => self.max.min(10_usize.pow(letters) - 1),
         }
+    }
+
+    /// How many bytes the decimal digits of a value of so many units take, sign included; 0 where
+    /// there are none.
+    pub(crate) fn bytes(&self, units: usize) -> usize {
+        self.decimal_halves(units).end.div_ceil(2)
+    }
+
+    /// Where in the bytes of a value of so many units its decimal digits lie: each half byte's place,
+    /// padding left out.
+    pub(crate) fn decimal_halves(&self, units: usize) -> std::ops::Range<usize> {
+        let (first, digits) = match self.data_enc.as_str() {
+            "bcd" => (0, units),
+            "x_ascii+bcd" => (2, units - 1),
+            _ => return 0..0,
+        };
+        assert_ne!(self.unit, "bytes", "digits are counted in digits here");
+        let first = first + usize::from(digits % 2 == 1 && self.pad == "left0");
+        first..first + digits
     }
 
     /// How many of what the prefix counts a value is.
