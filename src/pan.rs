@@ -14,6 +14,9 @@ use crate::traffic::Bin;
 /// Longest card number, in digits (ISO/IEC 7812-1).
 pub const PAN_DIGITS_MAX: usize = 19;
 
+/// Shortest number of a payment card, in digits.
+const CARD_DIGITS_MIN: usize = 13;
+
 /// A card number's digits, in the order in which they are embossed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Pan {
@@ -34,6 +37,11 @@ impl Pan {
             pan.len += 1;
         }
         (pan.len > 0).then_some(pan)
+    }
+
+    /// Takes digits as ASCII characters, under the same conditions.
+    pub fn from_text(digits: &[u8]) -> Option<Self> {
+        Self::from_digits(digits.iter().map(|digit| digit.wrapping_sub(b'0')))
     }
 
     /// The issuer's identification number, or `None` when the number is too short to have one.
@@ -70,6 +78,17 @@ impl Pan {
     fn digits(&self) -> &[u8] {
         self.digits.get(..self.len).unwrap_or_default()
     }
+}
+
+/// Whether these ASCII digits can be the number of a payment card: 13 to 19 of them, of which the
+/// last is the check digit of the others.
+pub fn is_card_number(digits: &[u8]) -> bool {
+    digits.len() >= CARD_DIGITS_MIN && Pan::from_text(digits).is_some_and(|pan| pan.passes_luhn())
+}
+
+/// Whether such a number stands anywhere in a text, with other digits before or behind it.
+pub fn holds_card_number(text: &[u8]) -> bool {
+    (CARD_DIGITS_MIN..=PAN_DIGITS_MAX).any(|digits| text.windows(digits).any(is_card_number))
 }
 
 /// First six and last four digits; all but the last digit of a number too short to hide anything.
@@ -148,6 +167,29 @@ mod tests {
         assert!(pan("").is_none());
         assert!(pan("41111111111111111111").is_none());
         assert!(pan("4111=1111").is_none());
+    }
+
+    #[test]
+    fn the_check_digit_is_checked() {
+        for card in ["4222222222222", "378282246310005", "4111111111111111", "6304000000000000000"]
+        {
+            assert!(pan(card).unwrap().passes_luhn(), "{card}");
+            for other in 1..10 {
+                let mut digits: Vec<u8> = card.bytes().map(|byte| byte - b'0').collect();
+                let last = digits.last_mut().unwrap();
+                *last = (*last + other) % 10;
+                assert!(!Pan::from_digits(digits).unwrap().passes_luhn(), "{card} + {other}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_card_number_is_found_at_any_place_of_a_text() {
+        assert!(holds_card_number(b"41114111111111111111"));
+        assert!(holds_card_number(b"x4222222222222x"));
+        assert!(!holds_card_number(b"411111111111"));
+        assert!(!holds_card_number(b"4111 1111 1111 1111"));
+        assert!(!holds_card_number(b"7220000000C08200"));
     }
 
     #[test]

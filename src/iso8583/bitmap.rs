@@ -74,8 +74,27 @@ impl BitmapLayout {
         Ok(FieldSet::from_words(words))
     }
 
-    /// Appends the bitmap of `fields`, in as many words as they and the rule need. One in place of
-    /// field 65 is announced here and appended by [`BitmapLayout::write_third`].
+    /// The words as they were sent, with the bits that announce further words: those before the
+    /// first that cannot be read, and what is wrong with that one.
+    pub(super) fn words(self, reader: &mut Reader<'_>) -> (Vec<u64>, Option<FaultKind>) {
+        let mut words = Vec::new();
+        for _ in 0..self.words_max {
+            let word = match self.encoding.read_word(reader) {
+                Ok(word) => word,
+                Err(kind) => return (words, Some(kind)),
+            };
+            words.push(word);
+            if self.rule == BitmapRule::Chained && word & FIRST_BIT == 0 {
+                break;
+            }
+            if self.words_max == 1 && word & FIRST_BIT != 0 {
+                return (words, Some(FaultKind::Bitmap));
+            }
+        }
+        (words, None)
+    }
+
+    /// Appends the bitmap of `fields`, in as many words as they and the rule need.
     pub(crate) fn write(self, fields: &FieldSet, out: &mut Vec<u8>) {
         let [first, second, third] = fields.words();
         let needed = if third != 0 {

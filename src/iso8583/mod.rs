@@ -10,6 +10,7 @@
 
 mod bitmap;
 mod code;
+mod describe;
 mod dialect;
 mod ebcdic;
 mod fault;
@@ -26,6 +27,7 @@ mod words;
 
 pub use bitmap::{BitmapEncoding, BitmapLayout, BitmapRule};
 pub use code::{LocalCode, approves};
+pub use describe::{Bitmap, DescribedFault, DescribedField, Description, Shown};
 pub use dialect::Dialect;
 pub use fault::{Fault, FaultKind, Unreadable};
 pub use field::{Content, DataEncoding, FieldSpec, Misfit, Padding, Unit};
