@@ -1,6 +1,7 @@
 //! The command line: what an operator types, and what the exit code says.
 
 mod check;
+mod decode;
 mod demo;
 mod run;
 
@@ -18,14 +19,14 @@ const EXIT_FORCED: u8 = 1;
 
 /// ISO 8583 ingress proxy: frames, limits and forwards card messages, and answers Field 39 = 91
 /// when the authorization host must be spared.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "tollgate", version)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
 
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum Command {
     /// Serve the links of a configuration until SIGTERM or SIGINT.
     Run {
@@ -42,6 +43,8 @@ enum Command {
         #[arg(long, value_name = "NAME")]
         dialect: Option<String>,
     },
+    /// Tell a message field by field, masked, or where it breaks: exit 0, or 1 with a fault.
+    Decode(decode::Arguments),
     /// Play a network and a host around a real proxy on loopback, with a live table.
     Demo {
         /// How long it plays.
@@ -64,7 +67,8 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run { config } => run::run(&config),
-        Command::Check { config, dialect } => check::check(config.as_deref(), dialect.as_deref()),
+        Command::Check { config } => check::check(&config),
+        Command::Decode(arguments) => decode::decode(&arguments),
         Command::Demo { seconds } => demo::demo(std::time::Duration::from_secs(seconds)),
     }
 }
