@@ -35,6 +35,7 @@ use tollgate::iso8583::Dialect;
 const SOUND: i32 = 0;
 const FAULTY: i32 = 1;
 const USAGE: i32 = 64;
+const CONFIGURATION: i32 = 78;
 
 /// What a run of `tollgate decode` said.
 struct Said {

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::{FAULTY, SOUND, Said, USAGE, decode};
+use super::{CONFIGURATION, FAULTY, SOUND, Said, USAGE, decode, temporary};
 use crate::rows::{from_hex, to_hex};
 use crate::support::message::Message;
 
@@ -109,6 +109,39 @@ fn a_command_line_at_fault_is_a_usage_error_that_repeats_nothing() {
         assert!(said.err.contains(words), "{arguments:?}: {}", said.err);
         assert!(!said.err.contains("41111"), "{arguments:?}: {}", said.err);
     }
+}
+
+/// The page on dialects ends with a sample message, which is for the dialect that it builds.
+#[test]
+fn the_sample_of_the_page_on_dialects_is_decoded() {
+    let page = include_str!("../../docs/dialects.md");
+    let (_, toml) = page.split_once("```toml\n").expect("a configuration");
+    let config = temporary("page.toml", toml.split_once("```").unwrap().0.as_bytes());
+    let (_, command) = page.split_once("tollgate decode").expect("a command");
+    let hex = command.lines().nth(1).unwrap().trim();
+    let said = decode(&["--config", &config, "--dialect", "domestic", hex]);
+    assert_eq!((said.code, said.err.as_str()), (SOUND, ""), "{}", said.out);
+    assert!(said.out.contains("378282*****0005") && said.out.contains("SHOP0001"), "{}", said.out);
+}
+
+/// The command line's own errors quote what they do not understand.
+#[test]
+fn a_message_in_a_wrong_place_of_the_command_line_is_not_repeated() {
+    let in_option = format!("--json={ECHO}");
+    for arguments in [&[ECHO][..], &["decode", "--dialect", "iso87_ascii", &in_option, ECHO]] {
+        let said = Said::of(tollgate(arguments));
+        assert_eq!((said.code, said.out.as_str()), (USAGE, ""), "{arguments:?}");
+        assert!(said.err.contains("may hold a message"), "{}", said.err);
+        assert!(!said.err.contains(&ECHO[..8]), "{}", said.err);
+    }
+}
+
+#[test]
+fn a_configuration_at_fault_is_said_with_its_faults() {
+    let config = temporary("wrong.toml", b"[node]\nworker = 1\n");
+    let said = decode(&["--config", &config, "--dialect", "iso87_ascii", ECHO]);
+    assert_eq!((said.code, said.out.as_str()), (CONFIGURATION, ""));
+    assert!(said.err.contains("line 2: "), "{}", said.err);
 }
 
 #[test]

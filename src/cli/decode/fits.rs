@@ -161,7 +161,7 @@ fn frames(input: &[u8], framing: Option<Framing>) -> Option<Vec<Cut>> {
 #[derive(Default)]
 struct Found {
     fits: Vec<(Rank, Reading)>,
-    farthest: Option<(bool, Farthest)>,
+    farthest: Option<(Sense, Farthest)>,
 }
 
 impl Found {
@@ -181,13 +181,13 @@ impl Found {
         }
     }
 
-    /// A message of another version than its dialect's goes nowhere, if any other goes somewhere.
+    /// A message that makes more sense goes farther, whatever its length.
     fn broke(&mut self, reading: Reading, frame_at: usize, broken: Broken) {
-        let Broken { at, field, version } = broken;
+        let Broken { at, field, sense } = broken;
         let at = frame_at.saturating_add(at);
-        let best = self.farthest.as_ref().map(|(version, best)| (*version, best.at));
-        if best.is_none_or(|best| (version, at) > best) {
-            self.farthest = Some((version, Farthest { reading, at, field }));
+        let best = self.farthest.as_ref().map(|(sense, best)| (*sense, best.at));
+        if best.is_none_or(|best| (sense, at) > best) {
+            self.farthest = Some((sense, Farthest { reading, at, field }));
         }
     }
 
@@ -214,8 +214,11 @@ struct Broken {
     /// In bytes from the beginning of the frame.
     at: usize,
     field: u8,
-    version: bool,
+    sense: Sense,
 }
+
+/// Whether the version is the dialect's, whether the values are sound, and what of the card number.
+type Sense = (bool, bool, Card);
 
 /// How sensible a message is, or where it breaks; that is `None` when it does not even begin like
 /// one.
@@ -229,7 +232,8 @@ fn rank_of(reading: &Reading, frame: &[u8]) -> Result<Rank, Option<Broken>> {
     }
     if let Some(fault) = view.fault() {
         let at = opened.header.len().saturating_add(usize::from(fault.at));
-        return Err(Some(Broken { at, field: fault.field, version: is_of_version(&view) }));
+        let sense = (is_of_version(&view), wrong_values(&view) == 0, card(&view));
+        return Err(Some(Broken { at, field: fault.field, sense }));
     }
     Ok(Rank {
         header_is_usual: is_usual(reading.header, &opened),
@@ -303,17 +307,18 @@ fn is_sound(view: &View<'_>, de: u8) -> bool {
         _ if spec.data == DataEncoding::Binary => true,
         _ => all(|byte| matches!(byte, b' '..=b'~')),
     };
-    let is_filled = match spec.data {
-        DataEncoding::Bcd | DataEncoding::BcdTrack => {
-            let raw = view.raw(de).unwrap_or_default();
-            let half = match spec.padding {
-                Padding::LeftZero => raw.first().map(|byte| byte >> 4),
-                _ => raw.last().map(|byte| byte & 15),
-            };
-            text.len() & 1 == 0 || half.is_none_or(|half| half == 0 || half == 15)
-        }
-        _ => true,
-    };
+    let is_filler = |half: u8| half == 0 || half == 15;
+    let raw = view.raw(de).unwrap_or_default();
+    let first = raw.first().is_none_or(|byte| is_filler(byte >> 4));
+    let last = raw.last().is_none_or(|byte| is_filler(byte & 15));
+    let is_filled = text.len() & 1 == 0
+        || match (spec.data, spec.padding) {
+            (DataEncoding::Bcd, Padding::LeftZero) => first,
+            (DataEncoding::Bcd, _) => last,
+            // Of a track the side is found out.
+            (DataEncoding::BcdTrack, _) => first || last,
+            _ => true,
+        };
     of_its_kind && is_filled && (de != SENT_AT || Description::is_time(text))
 }
 
