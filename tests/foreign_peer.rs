@@ -48,6 +48,9 @@ fn mli(framing: Framing) -> MLIType {
     match framing {
         Framing::Be16 => MLIType::MLI2E,
         Framing::Be16Incl => MLIType::MLI2I,
+        Framing::Be32 => MLIType::MLI4E,
+        Framing::Be32Incl => MLIType::MLI4I,
+        other => panic!("iso8583_rs has no {}", other.name()),
     }
 }
 

@@ -18,6 +18,8 @@
 
 pub mod config;
 pub mod csv;
+pub mod framing;
+pub mod header;
 pub mod host;
 pub mod house;
 pub mod message;

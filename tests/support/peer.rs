@@ -6,31 +6,8 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use super::PATIENCE;
+pub use super::framing::Framing;
 use super::message::Message;
-
-/// How lengths are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Framing {
-    Be16,
-    Be16Incl,
-}
-
-impl Framing {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Be16 => "be16",
-            Self::Be16Incl => "be16_incl",
-        }
-    }
-
-    /// A frame with its length.
-    pub fn wrap(self, frame: &[u8]) -> Vec<u8> {
-        let counted = frame.len() + if self == Self::Be16Incl { 2 } else { 0 };
-        let mut bytes = u16::try_from(counted).unwrap().to_be_bytes().to_vec();
-        bytes.extend_from_slice(frame);
-        bytes
-    }
-}
 
 /// One end of a connection.
 pub struct Peer {
@@ -122,10 +99,8 @@ impl Peer {
     }
 
     fn take_frame(&mut self) -> Option<Vec<u8>> {
-        let announced = usize::from(u16::from_be_bytes(*self.unread.first_chunk::<2>()?));
-        let bytes = announced - if self.framing == Framing::Be16Incl { 2 } else { 0 };
-        let frame = self.unread.get(2..2 + bytes)?.to_vec();
-        self.unread.drain(..2 + bytes);
+        let (frame, bytes) = self.framing.unwrap(&self.unread)?;
+        self.unread.drain(..bytes);
         Some(frame)
     }
 
