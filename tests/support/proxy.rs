@@ -8,6 +8,7 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -168,6 +169,18 @@ impl Proxy {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
         line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    /// Processor time that the process has used, of all its threads.
+    #[track_caller]
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        // The numbers stand behind the name, which is in parentheses: the eleventh and the twelfth
+        // of them are ticks in user and in system mode.
+        let (_, behind) = stat.rsplit_once(") ").unwrap();
+        let ticks = behind.split(' ').skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap());
+        // A tick is a hundredth of a second for all that Linux tells a process.
+        Duration::from_millis(ticks.sum::<u64>() * 10)
     }
 
     pub fn pid(&self) -> u32 {
