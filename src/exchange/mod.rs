@@ -101,6 +101,11 @@ pub trait Sink {
     /// Takes a queued frame back if not one byte of it was written; says whether it did.
     fn withdraw(&mut self, sequence: Sequence) -> bool;
 
+    /// Whether a frame can be written to a session at all. Most can.
+    fn carries(&self, _frame: &[u8]) -> bool {
+        true
+    }
+
     /// Queues a frame for a session; false when the session is gone or takes no more.
     fn deliver(&mut self, session: SessionId, frame: &[u8]) -> bool;
 

@@ -162,6 +162,12 @@ impl Framing {
         Ok(())
     }
 
+    /// Whether [`Framing::join`] takes this frame.
+    pub fn carries(self, frame: &[u8]) -> bool {
+        let ends_within = self == Self::Etx && frame.contains(&ETX);
+        frame.len() <= self.frame_bytes_ceiling() && !ends_within
+    }
+
     /// Whether its length is written in ASCII digits.
     pub(super) const fn has_digits(self) -> bool {
         matches!(self, Self::Ascii { .. } | Self::Hex4)
@@ -343,6 +349,17 @@ mod tests {
             (Framing::Etx, &[], &[3]),
         ] {
             assert_eq!(joined(framing), (prefix.to_vec(), trailer.to_vec()), "{}", framing.name());
+        }
+    }
+
+    #[test]
+    fn what_a_framing_carries_is_what_it_joins() {
+        for framing in Framing::ALL {
+            let ceiling = framing.frame_bytes_ceiling().min(70_000);
+            for frame in [vec![7; ceiling], vec![7; ceiling + 1], b"end\x03mark".to_vec(), vec![]] {
+                let joined = framing.join(&frame, &mut Vec::new()).is_ok();
+                assert_eq!(framing.carries(&frame), joined, "{} {}", framing.name(), frame.len());
+            }
         }
     }
 

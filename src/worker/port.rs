@@ -337,6 +337,10 @@ impl Sink for Port {
         self.queue.withdraw(sequence.0)
     }
 
+    fn carries(&self, frame: &[u8]) -> bool {
+        self.session_framing.carries(frame)
+    }
+
     fn deliver(&mut self, id: SessionId, frame: &[u8]) -> bool {
         let Some(session) = self.session_mut(id) else { return false };
         if session.broken || session.out.push(frame).is_err() {

@@ -14,6 +14,10 @@ impl Conversation {
         now: Moment,
         sink: &mut impl Sink,
     ) {
+        if !sink.carries(frame) {
+            // As good as none: who asked still waits, and hears at the deadline.
+            return sink.record(Outcome::Stray(Stray::Undeliverable, Trace::of(view)));
+        }
         let answer = self.identifier.of_answer(view);
         // Those that were answered at their deadline are candidates like the others: what is meant
         // for one of them must not go to a request that merely looks like it.
