@@ -5,6 +5,7 @@ use tollgate::wire::{Framing as Read, Splitter};
 use crate::samples::samples;
 use crate::support::framing::Framing;
 use crate::support::message::Message;
+use crate::support::peer::Peer;
 use crate::ways::{Wanted, Way, Ways};
 
 const ASCII: &str = "iso87_ascii";
@@ -233,5 +234,29 @@ fn no_keepalive_of_any_framing_reaches_the_host_or_comes_back() {
         assert_eq!(sent > 0.0, way.framing != Framing::Etx);
         let counted = way.counted(&ways.proxy, "tollgate_keepalives_total", "");
         assert!(counted >= sent, "{:?}: {counted} of {sent} counted", way.framing);
+    }
+}
+/// The bytes that come next.
+#[track_caller]
+fn raw(peer: &mut Peer, count: usize) -> Vec<u8> {
+    let mut bytes = vec![0; count];
+    std::io::Read::read_exact(&mut peer.stream, &mut bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn where_it_is_asked_for_a_keepalive_comes_back_as_it_was_and_goes_no_further() {
+    for form in [0, 1] {
+        let mut ways = Ways::of_every_framing(ASCII, "keepalive = \"answer\"");
+        for way in &mut ways.all {
+            let Some(keepalive) = way.framing.keepalives().get(form).cloned() else { continue };
+            way.terminal.stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
+            way.at_host.stream.set_read_timeout(Some(crate::support::PATIENCE)).unwrap();
+            way.terminal.send_raw(&keepalive);
+            assert_eq!(raw(&mut way.terminal, keepalive.len()), keepalive, "{:?}", way.framing);
+            way.at_host.send_raw(&keepalive);
+            assert_eq!(raw(&mut way.at_host, keepalive.len()), keepalive, "{:?}", way.framing);
+            is_served(way, 1);
+        }
     }
 }
