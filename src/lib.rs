@@ -17,6 +17,7 @@ pub mod metrics;
 pub mod net;
 pub mod pan;
 pub mod peers;
+pub mod probe;
 pub mod reason;
 pub mod server;
 pub mod traffic;

@@ -29,7 +29,7 @@ const ROWS: [&[&str]; 9] = [
     &["worker"],
     &["metrics", "admin"],
     &["config"],
-    &["server", "peers", "cli", "main"],
+    &["server", "peers", "cli", "main", "probe"],
 ];
 
 /// Who may import from its own row: a card number gives its BIN, /metrics is a page of admin, and
@@ -43,12 +43,22 @@ const WITHIN_A_ROW: [(&str, &[&str]); 6] = [
     ("main", &["cli"]),
 ];
 
-/// Who may know even less than the rows above it: buffers and sockets carry any bytes.
-const KNOWS_ONLY: [(&str, &[&str]); 1] = [("net", &["wire", "clock"])];
+/// Who may know even less than the rows above it: buffers and sockets carry any bytes, and what is
+/// promised of bytes is asked of those who read them.
+const KNOWS_ONLY: [(&str, &[&str]); 2] =
+    [("net", &["wire", "clock"]), ("probe", &["wire", "iso8583"])];
 
 /// Bytes and time go in, what happened comes out.
-const PURE: [&str; 7] =
-    ["wire", "iso8583", "limits", "gate", "exchange", "quota::protocol", "quota::embedded"];
+const PURE: [&str; 8] = [
+    "wire",
+    "iso8583",
+    "limits",
+    "gate",
+    "exchange",
+    "quota::protocol",
+    "quota::embedded",
+    "probe",
+];
 
 /// Where there may be an event loop.
 const SHELLS: [&str; 8] =
@@ -328,6 +338,8 @@ fn an_import_from_a_row_below_is_seen_however_it_is_written() {
         ("src/config/mod.rs", "use crate::server::Server;"),
         ("src/net/buffer.rs", "use crate::iso8583::View;"),
         ("src/net/buffer.rs", "use crate::traffic::Class;"),
+        ("src/probe/reply.rs", "use crate::gate::Settings;"),
+        ("src/server.rs", "use crate::probe::view;"),
         ("src/gate/mod.rs", "use super::*;"),
         ("src/gate/mod.rs", "use crate::novelty::New;"),
         ("src/novelty.rs", "fn f() {}"),
