@@ -1,10 +1,24 @@
 //! What reading a message and splicing an answer cost: the share of the 1 ms budget that is ours.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a bench states its expectations")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::string_slice,
+    reason = "a bench states its expectations"
+)]
+
+#[path = "../tests/support/encoder.rs"]
+#[allow(dead_code, reason = "only whole messages are built here")]
+mod encoder;
+#[path = "../tests/support/purchase.rs"]
+mod purchase;
 
 use std::hint::black_box;
 
 use divan::Bencher;
+use purchase::purchase;
 use tollgate::iso8583::{Dialect, FieldSet, Spans, View, compose};
 
 /// An ordinary purchase of 173 bytes: 15 fields behind one word of bitmap in hexadecimal.
@@ -21,6 +35,8 @@ TERMID01MERCHANT0000001COFFEE AND CAKE, LONG ROATOWN         GB826";
 const ECHO: FieldSet = FieldSet::of(&[2, 3, 4, 7, 11, 12, 13, 19, 24, 25, 32, 33, 37, 41, 42, 49]);
 
 fn main() {
+    assert_eq!(purchase("iso87_ascii"), REQUEST, "not the same purchase");
+    assert_eq!(purchase("iso87_bcd_left"), REQUEST_BCD, "not the same purchase");
     divan::main();
 }
 
@@ -44,6 +60,17 @@ fn parse_bcd(bencher: Bencher<'_, '_>) {
     let mut spans = Spans::default();
     bencher.bench_local(|| {
         let view = View::parse(&dialect, black_box(REQUEST_BCD), &mut spans).unwrap();
+        assert!(black_box(&view).fault().is_none());
+    });
+}
+
+#[divan::bench(args = Dialect::PRESETS, sample_size = 10_000)]
+fn parse_in(bencher: Bencher<'_, '_>, preset: &str) {
+    let dialect = Dialect::preset(preset).expect("it is a preset");
+    let request = purchase(preset);
+    let mut spans = Spans::default();
+    bencher.bench_local(|| {
+        let view = View::parse(&dialect, black_box(&request), &mut spans).unwrap();
         assert!(black_box(&view).fault().is_none());
     });
 }
