@@ -51,6 +51,10 @@ RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked --quiet
 step "tests"
 cargo test --locked
 
+# Half a minute beside the build, on two cores that have nothing else to do.
+step "five million damaged frames"
+cargo test --release --locked --test mutations
+
 step "configurations"
 for file in config/*.toml; do
     cargo run --quiet --locked -- check --config "$file"
