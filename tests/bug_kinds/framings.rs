@@ -236,6 +236,7 @@ fn no_keepalive_of_any_framing_reaches_the_host_or_comes_back() {
         assert!(counted >= sent, "{:?}: {counted} of {sent} counted", way.framing);
     }
 }
+
 /// The bytes that come next.
 #[track_caller]
 fn raw(peer: &mut Peer, count: usize) -> Vec<u8> {
