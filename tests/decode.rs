@@ -29,6 +29,7 @@ use std::process::{Command, Output, Stdio};
 use leaks::{assert_silent, secrets};
 use rows::{Expected, Row, masked, rows};
 use serde_json::{Value, json};
+use support::hex::to_hex;
 use support::message::{Layout, Message};
 use tollgate::iso8583::Dialect;
 
@@ -68,15 +69,17 @@ fn decode(arguments: &[&str]) -> Said {
 
 /// Decodes a row as it is to be read.
 fn decode_row(row: &Row, more: &[&str]) -> Said {
-    let dialect = if row.is_message() { row.dialect.as_str() } else { "iso87_ascii" };
-    let options = ["--dialect", dialect, "--framing", row.framing, "--header", row.header];
-    decode(&[&options[..], more, &[&row.hex]].concat())
+    let dialect = row.reading_dialect();
+    let options = ["--dialect", &dialect, "--framing", row.framing, "--header", row.header];
+    let config = ["--config", CONFIG.as_str()];
+    let config = if row.is_of_preset() { &[] } else { &config[..] };
+    decode(&[&options[..], config, more, &[&row.hex]].concat())
 }
 
 /// The rows that a preset reads as it is.
 fn rows_of_presets() -> Vec<Row> {
     let mut rows = rows();
-    rows.retain(|row| row.changes().is_empty());
+    rows.retain(Row::is_of_preset);
     rows
 }
 
@@ -96,8 +99,7 @@ fn every_message_of_the_fixtures_is_told_field_by_field() {
 
 /// Compares what was printed of a row with what its table says.
 fn check(row: &Row, object: &Value) {
-    let id = &row.id;
-    let bytes = row.bytes().len();
+    let (id, bytes) = (&row.id, row.bytes);
     let Expected::Message { reject, bitmap, mti, fields } = &row.expected else {
         assert_eq!(object, &json!({ "offset": 0, "keepalive": true, "bytes": bytes }), "{id}");
         return;
@@ -236,7 +238,7 @@ fn a_capture_is_told_frame_by_frame() {
     }
     let second = 2 + sale.encode().len();
     let third = second + 2;
-    let hex = rows::to_hex(&capture);
+    let hex = to_hex(&capture);
     let said = decode(&["--dialect", "iso87_ascii", "--framing", "be16", "--json", &hex]);
     assert_eq!(said.code, SOUND);
     let objects = said.objects();

@@ -62,7 +62,7 @@ fn every_message_walks_to_its_exact_end_and_holds_what_its_source_says() {
             keepalives += 1;
             continue;
         };
-        if message.overrides == 0 {
+        if message.overrides.is_empty() {
             check(message, &Dialect::preset(&message.dialect).expect("a preset"));
             as_the_preset += 1;
         } else {
@@ -79,7 +79,7 @@ fn every_message_walks_to_its_exact_end_and_holds_what_its_source_says() {
 fn a_message_of_a_sender_with_lines_of_its_own_is_another_in_the_preset_alone() {
     let mut checked = 0;
     for message in fixtures::messages() {
-        if message.overrides == 0 {
+        if message.overrides.is_empty() {
             continue;
         }
         let dialect = Dialect::preset(&message.dialect).expect("a preset");

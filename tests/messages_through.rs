@@ -12,7 +12,7 @@
 mod support;
 
 use support::config;
-use support::csv::columns;
+use support::fixtures;
 use support::host::Host;
 use support::message::Message;
 use support::peer::{Framing, Peer};
@@ -20,12 +20,11 @@ use support::proxy::Proxy;
 
 const CARD: &str = "4111111111111111";
 const TRACK_2: &str = "4111111111111111=30121011000012345678";
-const FIXTURES: &str = include_str!("../fixtures/messages.csv");
 const ASCII: &str = "iso87_ascii";
 const BINARY_BITMAP: &str = "iso87_ascii_binbitmap";
 
-/// Rows of the fixtures that a preset reads as they are.
-const ROWS: usize = 28;
+/// Rows of the fixtures of which a preset reads enough to find the answer's request.
+const ROWS: usize = 29;
 /// Messages made here.
 const MADE: usize = 10;
 
@@ -52,42 +51,20 @@ impl Sample {
     }
 }
 
-/// Every fixture in these dialects that needs no override, taken out of the framing and the header
-/// that it was recorded with.
+/// Every fixture in these dialects but those whose sender writes bitmaps otherwise, taken out of the
+/// framing and the header that it was recorded with. What else it has otherwise stands behind all
+/// that an answer is told by.
 fn rows() -> Vec<Sample> {
-    let mut lines = FIXTURES.lines();
-    assert_eq!(lines.next(), Some("id,dialect,framing,hex,expected,source,note"));
-    let rows = lines.filter_map(|line| {
-        let columns = columns(line);
-        let [name, dialect, framing, hex, _expected, _source, note] = &columns[..] else {
-            panic!("not seven columns: {columns:?}");
-        };
-        let dialect = [ASCII, BINARY_BITMAP].into_iter().find(|known| known == dialect)?;
-        let (before, behind) = around(framing);
-        let digits = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
-        let frame: Vec<u8> = digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect();
-        let frame = frame[before..frame.len() - behind].to_vec();
-        assert!(frame.starts_with(b"0"), "{name} does not begin with its MTI");
-        (!note.contains("override")).then(|| Sample { name: name.clone(), dialect, frame })
+    let rows = fixtures::messages().into_iter().filter_map(|message| {
+        let dialect = [ASCII, BINARY_BITMAP].into_iter().find(|known| *known == message.dialect)?;
+        assert!(message.body.starts_with(b"0"), "{} does not begin with its MTI", message.id);
+        let sample = Sample { name: message.id, dialect, frame: message.body };
+        let reads_bitmap = !message.overrides.iter().any(|line| line.starts_with("1,"));
+        reads_bitmap.then_some(sample)
     });
     let rows: Vec<Sample> = rows.collect();
     assert_eq!(rows.len(), ROWS, "rows of the fixtures");
     rows
-}
-
-/// How many bytes of a fixture stand before its MTI, and how many behind its last field.
-fn around(framing: &str) -> (usize, usize) {
-    framing.split('+').fold((0, 0), |(before, behind), part| match part {
-        "none" | "9" => (before, behind),
-        "be16" | "be16_incl" | "bcd2" => (before + 2, behind),
-        "be24" => (before + 3, behind),
-        "be32" | "vmlh4" | "gicc4" | "ascii4" | "hex4" => (before + 4, behind),
-        "tpdu5" => (before + 5, behind),
-        "ascii6" | "rbp6" => (before + 6, behind),
-        "base24:ISO" => (before + 12, behind),
-        "etx" => (before, behind + 1),
-        other => panic!("{other} is not known here"),
-    })
 }
 
 /// One message of each kind, with track 2 and without.

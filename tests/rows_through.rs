@@ -10,13 +10,10 @@
     reason = "a test states its expectations"
 )]
 
-#[path = "support/fixtures.rs"]
-mod fixtures;
 mod support;
 
-use fixtures::Line;
 use support::config;
-use support::csv;
+use support::fixtures::{self, Line};
 use support::host::Host;
 use support::peer::{Framing, Peer};
 use support::proxy::Proxy;
@@ -29,41 +26,14 @@ const ANSWERS: usize = 5;
 /// Links of one proxy: a good number of rows at once, and fewer than it takes.
 const LINKS: usize = 32;
 
-/// Recorded without a length: any framing will do.
-const WITHOUT_LENGTH: [&str; 3] = ["none", "header:9(EBCDIC 1ROUTENET)", "base24:ISO+9"];
-
-/// How a row of the fixtures is carried: framing and header by the words of the configuration.
-fn carriage(recorded: &str) -> (&'static str, &'static str) {
-    match recorded {
-        "none" | "be16" => ("be16", "none"),
-        "header:9(EBCDIC 1ROUTENET)" => ("be16", "fixed:9"),
-        "base24:ISO+9" | "be16+base24:ISO+9" => ("be16", "base24"),
-        "be16_incl" => ("be16_incl", "none"),
-        "be16_incl+tpdu5" => ("be16_incl", "tpdu"),
-        "be16+tpdu5" => ("be16", "tpdu"),
-        "be16+tpdu5+hdr6" => ("be16", "tpdu+6"),
-        "be16+etx" => ("be16_etx", "none"),
-        "be24" => ("be24", "none"),
-        "be32" => ("be32", "none"),
-        "vmlh4" => ("vmlh4", "none"),
-        "vmlh4+visa22" | "vmlh4+visa26reject+visa22" => ("vmlh4", "visa"),
-        "gicc4" => ("gicc4", "none"),
-        "rbp6" => ("rbp6", "none"),
-        "ascii4" => ("ascii4", "none"),
-        "ascii6" => ("ascii:6", "none"),
-        "bcd2" => ("bcd2", "none"),
-        "bcd2+tpdu5" => ("bcd2", "tpdu"),
-        "hex4" => ("hex4", "none"),
-        "etx" => ("etx", "none"),
-        other => panic!("{other} is not known here"),
-    }
-}
-
 /// A row of the fixtures as its sender wrote it.
 struct Row {
     id: String,
     framing: Framing,
     header: &'static str,
+    /// The preset that it is filed under.
+    preset: String,
+    /// The preset, or its sender's own dialect.
     dialect: String,
     /// `[dialect.NAME]` for the lines in which its sender differs from the preset.
     own_dialect: String,
@@ -87,86 +57,42 @@ impl Row {
     }
 }
 
-/// Every line of the file, cut out of the length that it was recorded with.
+/// Every line of the file.
 fn rows() -> Vec<Row> {
-    let text = include_str!("../fixtures/messages.csv");
-    let recorded = text.lines().skip(1).map(csv::columns);
-    let rows: Vec<Row> =
-        recorded.zip(fixtures::lines()).map(|(row, line)| read(&row, &line)).collect();
+    let rows: Vec<Row> = fixtures::lines().iter().map(row).collect();
     assert_eq!(rows.len(), LINES, "lines of the file");
     let keepalives = rows.iter().filter(|row| row.kind == Kind::Keepalive).count();
     assert_eq!(keepalives, KEEPALIVES);
     rows
 }
 
-fn read(columns: &[String], line: &Line) -> Row {
-    let [id, preset, recorded, hex, expected, ..] = columns else { panic!("{columns:?}") };
-    let (framing, header) = carriage(recorded);
-    let framing = Framing::from_name(framing);
-    let kind = match expected.as_str() {
-        "KEEPALIVE" => Kind::Keepalive,
-        expected if expected.starts_with("REJECT") => Kind::Rejected,
-        _ => Kind::Message,
+fn row(line: &Line) -> Row {
+    let (id, recorded) = (line.id().to_owned(), line.recorded());
+    // Any framing will do for what was recorded without a length.
+    let framing = Framing::from_name(recorded.framing.unwrap_or("be16"));
+    let bytes = match recorded.framing {
+        Some(_) => recorded.bytes.clone(),
+        None => framing.wrap(&recorded.frame),
     };
-    let pairs = (0..hex.len()).step_by(2);
-    let bytes: Vec<u8> =
-        pairs.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("digits")).collect();
-    let bare = WITHOUT_LENGTH.contains(&recorded.as_str());
-    let (frame, bytes) = match kind {
-        Kind::Keepalive => (Vec::new(), bytes),
-        _ if bare => (bytes.clone(), framing.wrap(&bytes)),
-        _ => (framing.unwrap(&bytes).expect("one frame").0, bytes),
+    let (preset, own_dialect, kind) = match line {
+        Line::Keepalive { .. } => ("iso87_ascii", String::new(), Kind::Keepalive),
+        Line::Message(message) => {
+            let kind = if message.reject.is_some() { Kind::Rejected } else { Kind::Message };
+            (message.dialect.as_str(), message.own_dialect(&format!("of-{id}")), kind)
+        }
     };
-    let overrides = match line {
-        Line::Message(message) => own_lines(preset, &message.table),
-        Line::Keepalive => Vec::new(),
-    };
-    let dialect = match (overrides.is_empty(), preset.as_str()) {
-        (true, "(none)") => "iso87_ascii".to_owned(),
-        (true, preset) => preset.to_owned(),
-        (false, _) => format!("of-{id}"),
-    };
-    let own_dialect = match overrides.is_empty() {
-        true => String::new(),
-        false => own_dialect(&dialect, preset, &overrides),
-    };
-    Row { id: id.clone(), framing, header, dialect, own_dialect, bytes, frame, kind }
-}
-
-/// The lines of a table that the preset has otherwise.
-fn own_lines(preset: &str, table: &str) -> Vec<String> {
-    let original = fixtures::preset(preset);
-    let lines = table.lines().zip(original.lines());
-    lines.filter(|(own, preset)| own != preset).map(|(own, _)| own.to_owned()).collect()
-}
-
-/// The same lines in the words of the configuration.
-fn own_dialect(name: &str, base: &str, lines: &[String]) -> String {
-    let mut text = format!("[dialect.{name}]\nbase = \"{base}\"\n");
-    for line in lines {
-        let words: Vec<&str> = line.split(',').collect();
-        let [de, content, length, length_encoding, encoding, max, unit, pad, _] = words[..] else {
-            panic!("{line}");
-        };
-        text += &match de {
-            "1" => {
-                let always = length == "fixed";
-                format!(
-                    "[dialect.{name}.bitmap]\nencoding = \"{encoding}\"\nbytes = {max}\n\
-                     always = {always}\n"
-                )
-            }
-            _ => {
-                let max = max.parse::<u32>().unwrap().min(65_535);
-                format!(
-                    "[dialect.{name}.field.{de}]\ncontent = \"{content}\"\nlength = \"{length}\"\n\
-                     length_encoding = \"{length_encoding}\"\nencoding = \"{encoding}\"\n\
-                     max = {max}\nunit = \"{unit}\"\npad = \"{pad}\"\n"
-                )
-            }
-        };
+    let own = !own_dialect.is_empty();
+    Row {
+        dialect: if own { format!("of-{id}") } else { preset.to_owned() },
+        preset: preset.to_owned(),
+        own_dialect,
+        framing,
+        header: recorded.header,
+        bytes,
+        frame: recorded.frame.clone(),
+        kind,
+        id,
     }
-    text
 }
 
 /// A proxy with a link for each row.
@@ -226,16 +152,9 @@ fn mti_function(row: &Row) -> (usize, u8) {
         "visa" => 22,
         other => panic!("{other}"),
     };
-    let table = fixtures::preset(base_of(row));
+    let table = fixtures::preset(&row.preset);
     let mti = table.lines().nth(1).unwrap();
     if mti.contains(",bcd,") { (before + 1, 0x10) } else { (before + 2, 1) }
-}
-
-fn base_of(row: &Row) -> &str {
-    match row.own_dialect.split("base = \"").nth(1) {
-        Some(rest) => rest.split('"').next().unwrap(),
-        None => &row.dialect,
-    }
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::{FAULTY, Said, decode};
-use crate::rows::{from_hex, to_hex};
+use super::{FAULTY, Said, decode, temporary};
+use crate::support::hex::{from_hex, to_hex};
 
 /// The line of text that says the fault.
 #[track_caller]

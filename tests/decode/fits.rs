@@ -3,7 +3,8 @@
 use serde_json::{Value, json};
 
 use super::{FAULTY, decode, rows_of_presets};
-use crate::rows::{Row, to_hex};
+use crate::rows::Row;
+use crate::support::hex::to_hex;
 use crate::support::message::{Layout, Message};
 use tollgate::iso8583::Dialect;
 

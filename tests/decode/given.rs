@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::{CONFIGURATION, FAULTY, SOUND, Said, USAGE, decode, temporary};
-use crate::rows::{from_hex, to_hex};
+use crate::support::hex::{from_hex, to_hex};
 use crate::support::message::Message;
 
 /// A file of this test's own.

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::rows::{Row, SHOWN, to_hex};
+use crate::rows::{Row, SHOWN};
+use crate::support::hex::to_hex;
 
 /// So many characters of a hidden value in a row are a leak. Six of a card number may be shown.
 const RUN: usize = 9;

@@ -3,9 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::csv::columns;
-
-const MESSAGES: &str = include_str!("../../fixtures/messages.csv");
+use crate::support::fixtures::{Line, lines};
 
 /// The fields whose values may be shown.
 pub(crate) const SHOWN: [u8; 13] = [3, 4, 7, 11, 12, 18, 32, 37, 39, 41, 42, 49, 70];
@@ -13,11 +11,14 @@ pub(crate) const SHOWN: [u8; 13] = [3, 4, 7, 11, 12, 18, 32, 37, 39, 41, 42, 49,
 pub(crate) struct Row {
     pub(crate) id: String,
     pub(crate) dialect: String,
+    /// As the command line calls it.
     pub(crate) framing: &'static str,
     pub(crate) header: &'static str,
     pub(crate) hex: String,
+    pub(crate) bytes: usize,
     pub(crate) expected: Expected,
-    pub(crate) note: String,
+    /// `[dialect.NAME]` of a row that no preset reads, or nothing.
+    pub(crate) own_dialect: String,
 }
 
 pub(crate) enum Expected {
@@ -27,83 +28,34 @@ pub(crate) enum Expected {
 
 /// All rows; every one is here.
 pub(crate) fn rows() -> Vec<Row> {
-    let mut lines = MESSAGES.lines();
-    assert_eq!(lines.next(), Some("id,dialect,framing,hex,expected,source,note"));
-    let rows: Vec<Row> = lines.map(|line| row(&columns(line))).collect();
+    let rows: Vec<Row> = lines().into_iter().map(row).collect();
     assert_eq!(rows.len(), 58);
     rows
 }
 
-fn row(columns: &[String]) -> Row {
-    let [id, dialect, framing, hex, expected, _source, note] = columns else {
-        panic!("not seven columns: {columns:?}");
-    };
-    let (framing, header) = options(framing);
-    Row {
-        id: id.clone(),
-        dialect: dialect.clone(),
-        framing,
-        header,
-        hex: hex.clone(),
-        expected: expectation(expected),
-        note: note.clone(),
-    }
-}
-
-/// The table's words for framing and header in tollgate's.
-fn options(framing: &str) -> (&'static str, &'static str) {
-    match framing {
-        "none" => ("none", "none"),
-        "be16" => ("be16", "none"),
-        "be16+tpdu5" => ("be16", "tpdu"),
-        "be16+tpdu5+hdr6" => ("be16", "tpdu+6"),
-        "be16+base24:ISO+9" => ("be16", "base24"),
-        "be16_incl" => ("be16_incl", "none"),
-        "be16_incl+tpdu5" => ("be16_incl", "tpdu"),
-        "be16+etx" => ("be16_etx", "none"),
-        "be24" => ("be24", "none"),
-        "be32" => ("be32", "none"),
-        "vmlh4" => ("vmlh4", "none"),
-        "vmlh4+visa22" | "vmlh4+visa26reject+visa22" => ("vmlh4", "visa"),
-        "gicc4" => ("gicc4", "none"),
-        "ascii4" => ("ascii4", "none"),
-        "ascii6" => ("ascii:6", "none"),
-        "bcd2" => ("bcd2", "none"),
-        "bcd2+tpdu5" => ("bcd2", "tpdu"),
-        "hex4" => ("hex4", "none"),
-        "rbp6" => ("rbp6", "none"),
-        "etx" => ("etx", "none"),
-        "base24:ISO+9" => ("none", "base24"),
-        "header:9(EBCDIC 1ROUTENET)" => ("none", "fixed:9"),
-        other => panic!("{other}"),
-    }
-}
-
-fn expectation(expected: &str) -> Expected {
-    if expected == "KEEPALIVE" {
-        return Expected::Keepalive;
-    }
-    let (mut reject, mut bitmap, mut fields) = (None, None, BTreeMap::new());
-    for pair in expected.split(';') {
-        let (name, value) = pair.split_once('=').expect(pair);
-        match name {
-            "REJECT" => reject = Some(value.to_owned()),
-            "BITMAP" => bitmap = Some(value.to_owned()),
-            _ => {
-                let de: u8 = name.strip_prefix("DE").expect(name).parse().unwrap();
-                fields.insert(de, value.to_owned());
-            }
+fn row(line: Line) -> Row {
+    let (id, recorded) = (line.id().to_owned(), line.recorded());
+    let framing = recorded.framing.unwrap_or("none");
+    let (header, hex, bytes) = (recorded.header, recorded.hex.clone(), recorded.bytes.len());
+    let (dialect, expected, own_dialect) = match line {
+        Line::Keepalive { .. } => ("iso87_ascii".to_owned(), Expected::Keepalive, String::new()),
+        Line::Message(message) => {
+            let own_dialect = message.own_dialect(&name_of(&id));
+            let (reject, bitmap, mut fields) = (message.reject, message.bitmap, message.expected);
+            let mti = fields.remove(&0).expect("an MTI");
+            let expected = Expected::Message { reject, bitmap, mti, fields };
+            (message.dialect, expected, own_dialect)
         }
-    }
-    let mti = fields.remove(&0).expect("an MTI");
-    Expected::Message { reject, bitmap: bitmap.expect("a bitmap"), mti, fields }
+    };
+    Row { id, dialect, framing, header, hex, bytes, expected, own_dialect }
+}
+
+/// What the dialect of a row's own is called in the configuration.
+fn name_of(id: &str) -> String {
+    id.replace('-', "_")
 }
 
 impl Row {
-    pub(crate) fn bytes(&self) -> Vec<u8> {
-        from_hex(&self.hex)
-    }
-
     /// The values of its fields; none of a keepalive.
     pub(crate) fn fields(&self) -> BTreeMap<u8, String> {
         match &self.expected {
@@ -116,21 +68,25 @@ impl Row {
         matches!(self.expected, Expected::Message { .. })
     }
 
-    /// The lines by which its sender differs from the preset that it is filed under.
-    pub(crate) fn changes(&self) -> Vec<&'static str> {
-        [
-            ("override DE1:", "1,b,fixed,none,hex_ascii,16,bytes,none,both bitmaps always"),
-            ("override DE55:", "55,b,LLL,ascii,bin,999,bytes,none,ICC data"),
-            ("override DE2:", "2,n,LL,bin,bcd,19,digits,left0,card number"),
-            ("override DE63 b", "63,b,LLL,bcd,bin,999,bytes,none,private"),
-            ("override DE62,DE63", "63,b,LLL,bcd,bin,999,bytes,none,private"),
-            ("override DE62,DE63", "62,b,LLL,bcd,bin,999,bytes,none,private"),
-            ("DE127 has a 6-digit", "127,b,LLLLLL,ascii,bin,999999,bytes,none,nested message"),
-        ]
-        .into_iter()
-        .filter_map(|(mark, line)| self.note.contains(mark).then_some(line))
-        .collect()
+    /// The name of the dialect that reads it.
+    pub(crate) fn reading_dialect(&self) -> String {
+        if self.is_of_preset() { self.dialect.clone() } else { name_of(&self.id) }
     }
+
+    /// Whether its preset reads it as it is.
+    pub(crate) fn is_of_preset(&self) -> bool {
+        self.own_dialect.is_empty()
+    }
+}
+
+/// A configuration with a dialect for every row that no preset reads.
+pub(crate) fn config_of(rows: &[Row]) -> String {
+    let mut config = String::from(
+        "[[link]]\nname = \"a\"\nlisten = \"127.0.0.1:0\"\ndialect = \"iso87_ascii\"\n\
+         framing = \"be16\"\n[[upstream]]\nname = \"host\"\nconnect = \"127.0.0.1:9\"\n",
+    );
+    rows.iter().for_each(|row| config += &row.own_dialect);
+    config
 }
 
 /// What is shown of a value, and whether something of it is left out.
@@ -164,13 +120,4 @@ fn stars(digits: &str) -> String {
     assert!(digits.len() >= 13, "no card number");
     let hidden = digits.len() - 10;
     format!("{}{}{}", &digits[..6], "*".repeat(hidden), &digits[6 + hidden..])
-}
-
-pub(crate) fn from_hex(hex: &str) -> Vec<u8> {
-    let bytes = (0..hex.len()).step_by(2).map(|at| u8::from_str_radix(&hex[at..at + 2], 16));
-    bytes.collect::<Result<_, _>>().expect("hexadecimal digits")
-}
-
-pub(crate) fn to_hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }

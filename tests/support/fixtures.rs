@@ -3,9 +3,14 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
-use std::collections::BTreeMap;
+#[path = "hex.rs"]
+pub(crate) mod hex;
 
-use crate::csv::columns;
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::csv::columns;
+use hex::from_hex;
 
 const MESSAGES: &str = include_str!("../../fixtures/messages.csv");
 const OVERRIDES: &str = include_str!("../../fixtures/overrides.csv");
@@ -14,7 +19,22 @@ const OVERRIDES: &str = include_str!("../../fixtures/overrides.csv");
 pub(crate) enum Line {
     Message(Message),
     /// A frame that says that the line is alive, and holds no message.
-    Keepalive,
+    Keepalive {
+        id: String,
+        recorded: Recorded,
+    },
+}
+
+/// A line's bytes, and what stands around its message in the words of the configuration.
+pub(crate) struct Recorded {
+    /// `None` where it came without a length.
+    pub(crate) framing: Option<&'static str>,
+    pub(crate) header: &'static str,
+    /// The bytes as digits, as they stand in the file.
+    pub(crate) hex: String,
+    pub(crate) bytes: Vec<u8>,
+    /// Without length and end mark; nothing of a keepalive.
+    pub(crate) frame: Vec<u8>,
 }
 
 /// A message and what its source says that it holds.
@@ -22,16 +42,19 @@ pub(crate) struct Message {
     pub(crate) id: String,
     /// The preset that it is filed under.
     pub(crate) dialect: String,
+    pub(crate) recorded: Recorded,
+    /// The code, of a message that came back rejected.
+    pub(crate) reject: Option<String>,
     /// From the MTI to the end of the last field.
     pub(crate) body: Vec<u8>,
     /// Values by field; 0 is the MTI.
     pub(crate) expected: BTreeMap<u8, String>,
     /// The bitmap's words in hexadecimal digits.
     pub(crate) bitmap: String,
-    /// The preset's table with the lines in which the sender differs from it in their places.
+    /// The lines in which the sender differs from the preset's table.
+    pub(crate) overrides: Vec<String>,
+    /// The preset's table with those lines in their places.
     pub(crate) table: String,
-    /// How many those are.
-    pub(crate) overrides: usize,
 }
 
 /// Every line of the file, in its order.
@@ -41,7 +64,8 @@ pub(crate) fn lines() -> Vec<Line> {
     let overrides = overrides();
     let lines: Vec<_> = rows.map(|row| line(&columns(row), &overrides)).collect();
     // A line that belongs to no message would change nothing, and nobody would see it.
-    let used: usize = lines.iter().filter_map(Line::message).map(|message| message.overrides).sum();
+    let messages = lines.iter().filter_map(Line::message);
+    let used: usize = messages.map(|message| message.overrides.len()).sum();
     assert_eq!(used, overrides.len(), "overrides of messages that are not there");
     lines
 }
@@ -52,18 +76,68 @@ pub(crate) fn messages() -> Vec<Message> {
 }
 
 impl Line {
-    fn message(&self) -> Option<&Message> {
+    pub(crate) fn id(&self) -> &str {
+        match self {
+            Self::Message(message) => &message.id,
+            Self::Keepalive { id, .. } => id,
+        }
+    }
+
+    pub(crate) fn recorded(&self) -> &Recorded {
+        match self {
+            Self::Message(message) => &message.recorded,
+            Self::Keepalive { recorded, .. } => recorded,
+        }
+    }
+
+    pub(crate) fn message(&self) -> Option<&Message> {
         match self {
             Self::Message(message) => Some(message),
-            Self::Keepalive => None,
+            Self::Keepalive { .. } => None,
         }
     }
 
     fn into_message(self) -> Option<Message> {
         match self {
             Self::Message(message) => Some(message),
-            Self::Keepalive => None,
+            Self::Keepalive { .. } => None,
         }
+    }
+}
+
+impl Message {
+    /// `[dialect.NAME]` on top of the preset, for the lines in which its sender differs from it;
+    /// nothing where there are none.
+    pub(crate) fn own_dialect(&self, name: &str) -> String {
+        if self.overrides.is_empty() {
+            return String::new();
+        }
+        let mut text = format!("[dialect.{name}]\nbase = \"{}\"\n", self.dialect);
+        for line in &self.overrides {
+            let words: Vec<&str> = line.split(',').collect();
+            let [de, content, length, length_encoding, encoding, max, unit, pad, _] = words[..]
+            else {
+                panic!("{line}");
+            };
+            let always = length == "fixed";
+            // A table may name more than a message can hold, a configuration may not.
+            let max = max.parse::<u32>().expect("a number").min(65_535);
+            let said = match de {
+                "1" => write!(
+                    text,
+                    "[dialect.{name}.bitmap]\nencoding = \"{encoding}\"\nbytes = {max}\n\
+                     always = {always}\n"
+                ),
+                _ => write!(
+                    text,
+                    "[dialect.{name}.field.{de}]\ncontent = \"{content}\"\n\
+                     length = \"{length}\"\nlength_encoding = \"{length_encoding}\"\n\
+                     encoding = \"{encoding}\"\nmax = {max}\nunit = \"{unit}\"\npad = \"{pad}\"\n"
+                ),
+            };
+            said.expect("text");
+        }
+        text
     }
 }
 
@@ -79,31 +153,66 @@ fn overrides() -> Vec<(String, String)> {
 }
 
 fn line(row: &[String], overrides: &[(String, String)]) -> Line {
-    let [id, dialect, framing, hex, expected, _source, _note] = row else {
+    let [id, dialect, around, hex, expected, _source, _note] = row else {
         panic!("not seven columns: {row:?}");
     };
-    let frame = bytes(hex);
-    if expected == "KEEPALIVE" {
-        assert!(frame.iter().all(|byte| matches!(byte, 0 | 0x20 | b'0')), "{id}");
-        return Line::Keepalive;
+    let bytes = from_hex(hex);
+    let (framing, header) = words(around);
+    let keepalive = expected == "KEEPALIVE";
+    let frame = if keepalive { &[][..] } else { frame(id, around, &bytes) };
+    let recorded =
+        Recorded { framing, header, hex: hex.clone(), frame: frame.to_vec(), bytes: bytes.clone() };
+    if keepalive {
+        assert!(bytes.iter().all(|byte| matches!(byte, 0 | 0x20 | b'0')), "{id}");
+        return Line::Keepalive { id: id.clone(), recorded };
     }
     let values: BTreeMap<&str, &str> =
         expected.split(';').map(|pair| pair.split_once('=').expect("a value")).collect();
-    let field = |name: &str| name.strip_prefix("DE")?.parse().ok();
-    let overrides: Vec<&str> =
-        overrides.iter().filter(|(of, _)| of == id).map(|(_, row)| row.as_str()).collect();
+    let fields = values.iter().filter(|(name, _)| !["BITMAP", "REJECT"].contains(*name));
+    let field = |name: &str| name.strip_prefix("DE").expect(id).parse().expect(id);
+    let overrides: Vec<String> =
+        overrides.iter().filter(|(of, _)| of == id).map(|(_, row)| row.clone()).collect();
     Line::Message(Message {
         id: id.clone(),
         dialect: dialect.clone(),
-        body: body(id, framing, &frame).to_vec(),
-        expected: values
-            .iter()
-            .filter_map(|(name, value)| Some((field(name)?, (*value).to_owned())))
-            .collect(),
+        body: body(id, around, frame).to_vec(),
+        recorded,
+        reject: values.get("REJECT").map(|code| (*code).to_owned()),
+        expected: fields.map(|(name, value)| (field(name), (*value).to_owned())).collect(),
         bitmap: values["BITMAP"].to_owned(),
         table: changed(&preset(dialect), &overrides),
-        overrides: overrides.len(),
+        overrides,
     })
+}
+
+/// The file's words for framing and header in those of the configuration.
+fn words(around: &str) -> (Option<&'static str>, &'static str) {
+    let (framing, header) = match around {
+        "none" => return (None, "none"),
+        "header:9(EBCDIC 1ROUTENET)" => return (None, "fixed:9"),
+        "base24:ISO+9" => return (None, "base24"),
+        "be16" => ("be16", "none"),
+        "be16+tpdu5" => ("be16", "tpdu"),
+        "be16+tpdu5+hdr6" => ("be16", "tpdu+6"),
+        "be16+base24:ISO+9" => ("be16", "base24"),
+        "be16_incl" => ("be16_incl", "none"),
+        "be16_incl+tpdu5" => ("be16_incl", "tpdu"),
+        "be16+etx" => ("be16_etx", "none"),
+        "be24" => ("be24", "none"),
+        "be32" => ("be32", "none"),
+        "vmlh4" => ("vmlh4", "none"),
+        "vmlh4+visa22" | "vmlh4+visa26reject+visa22" => ("vmlh4", "visa"),
+        "gicc4" => ("gicc4", "none"),
+        "rbp6" => ("rbp6", "none"),
+        "ascii4" => ("ascii4", "none"),
+        "ascii6" => ("ascii:6", "none"),
+        "bcd2" => ("bcd2", "none"),
+        "bcd2+tpdu5" => ("bcd2", "tpdu"),
+        "hex4" => ("hex4", "none"),
+        "etx" => ("etx", "none"),
+        other => panic!("{other} is not known here"),
+    };
+    (Some(framing), header)
 }
 
 /// The text of a preset's table.
@@ -113,39 +222,33 @@ pub(crate) fn preset(name: &str) -> String {
 }
 
 /// A table with these lines in the places of those of the same field.
-pub(crate) fn changed(table: &str, rows: &[&str]) -> String {
+pub(crate) fn changed<T: AsRef<str>>(table: &str, rows: &[T]) -> String {
     let field = |row: &str| row.split(',').next().unwrap().to_owned();
     let mut lines: Vec<&str> = table.lines().collect();
-    for row in rows {
+    for row in rows.iter().map(AsRef::as_ref) {
         let place = lines.iter().position(|line| field(line) == field(row));
         lines[place.expect("a line of that field")] = row;
     }
     lines.join("\n")
 }
 
-fn bytes(hex: &str) -> Vec<u8> {
-    let pairs = (0..hex.len()).step_by(2);
-    pairs.map(|at| u8::from_str_radix(&hex[at..at + 2], 16).expect("hexadecimal digits")).collect()
+/// A frame without its length and its end. Fails unless the length is right.
+fn frame<'a>(id: &str, around: &str, bytes: &'a [u8]) -> &'a [u8] {
+    let counted = length(around.split('+').next().unwrap(), bytes);
+    let (length_bytes, announced) = counted.unwrap_or((0, bytes.len()));
+    assert_eq!(length_bytes + announced, bytes.len(), "{id}");
+    let frame = &bytes[length_bytes..];
+    if around.ends_with("etx") { frame.strip_suffix(&[3]).expect("ETX") } else { frame }
 }
 
-/// What is left of a frame without its length, headers and end. Fails unless the length is right.
-fn body<'a>(id: &str, framing: &str, frame: &'a [u8]) -> &'a [u8] {
-    let (first, after) = framing.split_once('+').unwrap_or((framing, ""));
-    let (mut rest, parts) = match length(first, frame) {
-        Some((length_bytes, announced)) => {
-            assert_eq!(length_bytes + announced, frame.len(), "{id}");
-            (&frame[length_bytes..], after)
-        }
-        None => (frame, framing),
-    };
-    if framing.ends_with("etx") {
-        rest = rest.strip_suffix(&[3]).expect("ETX");
-    }
+/// What is left of a frame without its headers.
+fn body<'a>(id: &str, around: &str, frame: &'a [u8]) -> &'a [u8] {
+    let mut rest = frame;
     let mut header = |first: &[u8], bytes: usize| {
         assert!(rest.starts_with(first), "{id}");
         rest = &rest[bytes..];
     };
-    for part in parts.split('+') {
+    for part in around.split('+') {
         match part {
             "header:9(EBCDIC 1ROUTENET)" => header(&[0xf1, 0xd9], 9),
             "tpdu5" => header(&[0x60], 5),
@@ -154,8 +257,8 @@ fn body<'a>(id: &str, framing: &str, frame: &'a [u8]) -> &'a [u8] {
             "visa26reject" => header(&[26], 26),
             "base24:ISO" => header(b"ISO", 3),
             "9" => header(b"0", 9),
-            "" | "none" | "etx" => {}
-            _ => panic!("{id} has a header that is not known here: {part}"),
+            // The framing, of which every word is known above.
+            _ => {}
         }
     }
     rest

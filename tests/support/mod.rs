@@ -3,7 +3,7 @@
 //!
 //! Everything waits on a condition with one generous limit, and never sleeps for an effect.
 
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses its own part of this")]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -18,6 +18,7 @@
 
 pub mod config;
 pub mod csv;
+pub mod fixtures;
 pub mod framing;
 pub mod header;
 pub mod host;
@@ -27,6 +28,8 @@ pub mod peer;
 pub mod proxy;
 
 use std::time::Duration;
+
+pub(crate) use fixtures::hex;
 
 /// What happens at all happens within this, on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
