@@ -10,6 +10,10 @@
     reason = "a test states its expectations"
 )]
 
+#[path = "support/hex.rs"]
+mod hex;
+
+use hex::from_hex;
 use tollgate::config::Config;
 use tollgate::iso8583::{Dialect, FaultKind, Length, LengthKind, Spans, View};
 
@@ -24,8 +28,7 @@ fn own(text: &str) -> Config {
 fn sample() -> Vec<u8> {
     let is_hex = |line: &&str| !line.is_empty() && line.bytes().all(|b| b.is_ascii_hexdigit());
     let hex = DOCUMENT.lines().map(str::trim).filter(is_hex).max_by_key(|line| line.len()).unwrap();
-    let pair = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
-    (0..hex.len()).step_by(2).map(pair).collect()
+    from_hex(hex)
 }
 
 #[test]

@@ -10,6 +10,10 @@
     reason = "a test states its expectations"
 )]
 
+#[path = "support/hex.rs"]
+mod hex;
+
+use hex::from_hex;
 use proptest::prelude::*;
 use tollgate::iso8583::{
     BitmapEncoding, BitmapRule, DataEncoding, Dialect, FieldSet, FieldSpec, Length, LengthEncoding,
@@ -222,16 +226,12 @@ fn field(spec: &FieldSpec, units: u16, noise: &[u8]) -> Vec<u8> {
 fn length(prefix: Prefix, units: usize) -> Vec<u8> {
     let width = usize::from(prefix.digits);
     let decimal = format!("{units:0width$}").into_bytes();
-    let pairs = |text: String| -> Vec<u8> {
-        let pair = |at| u8::from_str_radix(&text[at..at + 2], 16).unwrap();
-        (0..text.len()).step_by(2).map(pair).collect()
-    };
     let even = width.next_multiple_of(2);
     match prefix.encoding {
         LengthEncoding::Ascii => decimal,
         LengthEncoding::Ebcdic => decimal.into_iter().map(ebcdic_hex).collect(),
-        LengthEncoding::Bcd => pairs(format!("{units:0even$}")),
-        LengthEncoding::Binary => pairs(format!("{units:0even$x}")),
+        LengthEncoding::Bcd => from_hex(&format!("{units:0even$}")),
+        LengthEncoding::Binary => from_hex(&format!("{units:0even$x}")),
     }
 }
 
