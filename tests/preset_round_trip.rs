@@ -17,6 +17,8 @@ mod csv;
 mod encoder;
 #[path = "support/fixtures.rs"]
 mod fixtures;
+#[path = "support/luhn.rs"]
+mod luhn;
 
 #[path = "preset_round_trip/answering.rs"]
 mod answering;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::rows::{Row, SHOWN};
 use crate::support::hex::to_hex;
+use crate::support::luhn;
 
 /// So many characters of a hidden value in a row are a leak. Six of a card number may be shown.
 const RUN: usize = 9;
@@ -42,24 +43,8 @@ pub(crate) fn assert_silent(what: &str, secrets: &BTreeSet<String>, printed: &st
     let digits = printed.as_bytes();
     for length in 13..=19 {
         for run in digits.windows(length) {
-            let card = run.iter().all(u8::is_ascii_digit) && passes_luhn(run);
+            let card = run.iter().all(u8::is_ascii_digit) && luhn::passes(run);
             assert!(!card, "{what}: {} in:\n{printed}", String::from_utf8_lossy(run));
         }
     }
-}
-
-fn passes_luhn(digits: &[u8]) -> bool {
-    let sum: u32 = digits
-        .iter()
-        .rev()
-        .enumerate()
-        .map(|(place, digit)| {
-            let digit = u32::from(digit - b'0');
-            match place % 2 {
-                0 => digit,
-                _ => digit * 2 / 10 + digit * 2 % 10,
-            }
-        })
-        .sum();
-    sum.is_multiple_of(10)
 }

@@ -23,6 +23,7 @@ pub mod framing;
 pub mod header;
 pub mod host;
 pub mod house;
+pub mod luhn;
 pub mod message;
 pub mod peer;
 pub mod proxy;
