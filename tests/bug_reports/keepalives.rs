@@ -48,7 +48,7 @@ fn echoed_from_both_sides(link_keys: &str) -> (usize, usize) {
     let (mut terminal, to_network) = echo_keepalives(terminal);
     let (mut at_host, to_host) = host_echoes.join().unwrap();
     let used = proxy.cpu() - before;
-    assert!(used < WINDOW / 5, "{used:?} of {WINDOW:?}");
+    assert!(used < WINDOW / 20, "{used:?} of {WINDOW:?}");
     // Each that came was answered, and a first one was sent by either side.
     let counted = proxy.metric_sum("tollgate_keepalives_total", &["link=\"visa\""]);
     assert!(counted >= (to_network + 1) as f64, "{counted}");
