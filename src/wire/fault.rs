@@ -121,8 +121,8 @@ fn looks_like_an_mti(bytes: &[u8]) -> bool {
 
 /// An MTI in ASCII or EBCDIC, or the constant byte at the head of a TPDU.
 fn begins_like_a_message(body: &[u8]) -> bool {
-    let Some(mti) = body.get(..4) else { return false };
-    let from_ebcdic: Vec<u8> = mti.iter().map(|byte| byte ^ 0xc0).collect();
+    let Some(mti) = body.first_chunk::<4>() else { return false };
+    let from_ebcdic = mti.map(|byte| byte ^ 0xc0);
     looks_like_an_mti(mti) || looks_like_an_mti(&from_ebcdic) || body.first() == Some(&0x60)
 }
 

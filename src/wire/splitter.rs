@@ -152,6 +152,8 @@ impl Splitter {
             return Split { frame, whole };
         }
         self.assembled.clear();
+        // Once for all frames of a session: growing as they come would take up to twice as much.
+        self.assembled.reserve_exact(self.frame_bytes_max);
         let mut rest = whole;
         while let Some((part, behind)) = part_of(rest) {
             self.assembled.extend_from_slice(part);
