@@ -1,4 +1,4 @@
-//! Millions of damaged frames in every preset, framing and header: nothing panics, every promise of
+//! Millions of damaged frames in every dialect, framing and header: nothing panics, every promise of
 //! [`tollgate::probe`] holds, and no length that a peer writes makes anything allocate for it.
 //!
 //! Cases are numbered, and each has a generator of its own, so that one replays alone. What fails
@@ -44,7 +44,7 @@ use allocation_counter::measure;
 use damage::{Damage, Message};
 use fastrand::Rng;
 use tollgate::iso8583::{Dialect, FieldSet, LocalCode, Spans, View, compose};
-use tollgate::probe::{self, HEADERS, framings};
+use tollgate::probe::{self, HEADERS, dialects, framings};
 use tollgate::wire::{Framing, Header, Splitter};
 
 const SEED: u64 = 8_583;
@@ -106,7 +106,7 @@ struct Link {
     /// Places in the lists of `probe`.
     framing: u8,
     header: u8,
-    preset: u8,
+    dialect: u8,
     /// Bits of the fields to echo.
     echo: u64,
     pieces: u8,
@@ -115,9 +115,11 @@ struct Link {
 /// What cases are made from, and the buffers that they are made in.
 struct Mill {
     messages: Vec<Vec<Message>>,
-    dialects: Vec<Dialect>,
+    dialects: Vec<&'static Dialect>,
     framings: Vec<Framing>,
     spans: Box<Spans>,
+    /// Stands for a worker's buffer of answers.
+    out: Vec<u8>,
     data: Vec<u8>,
 }
 
@@ -125,9 +127,10 @@ impl Mill {
     fn new() -> Self {
         Self {
             messages: damage::messages(),
-            dialects: Dialect::PRESETS.iter().map(|name| Dialect::preset(name).unwrap()).collect(),
+            dialects: dialects().collect(),
             framings: framings().collect(),
             spans: Box::default(),
+            out: Vec::with_capacity(STREAM_BYTES_MAX),
             data: Vec::new(),
         }
     }
@@ -143,7 +146,7 @@ impl Mill {
         let link = Link {
             framing: turn(framings, 1),
             header: turn(headers, framings),
-            preset: turn(self.dialects.len(), framings * headers),
+            dialect: turn(self.dialects.len(), framings * headers),
             echo: if rng.bool() { u64::MAX } else { rng.u64(..) },
             pieces: rng.u8(..),
         };
@@ -158,7 +161,7 @@ impl Mill {
 
     /// A damaged message behind a header, in a framing; or a sound one of which those are damaged.
     fn stream(&self, link: &Link, rng: &mut Rng) -> Vec<u8> {
-        let ours = &self.messages[usize::from(link.preset)];
+        let ours = &self.messages[usize::from(link.dialect)];
         let message = rng.choice(ours).unwrap();
         let theirs = rng.choice(&self.messages).unwrap();
         let other = rng.choice(theirs).unwrap();
@@ -189,16 +192,14 @@ impl Mill {
         HEADERS[usize::from(link.header)]
     }
 
-    /// The library's own way of a stream: nothing here allocates but the library, and the answer's
-    /// buffer, which stands for a worker's.
+    /// The proxy's way of a stream: nothing here allocates but the library.
     fn as_the_proxy_does(&mut self, link: &Link, stream: &[u8]) -> Reached {
-        let Self { dialects, framings, spans, .. } = self;
-        let dialect = &dialects[usize::from(link.preset)];
+        let Self { dialects, framings, spans, out, .. } = self;
+        let dialect = dialects[usize::from(link.dialect)];
         let header = HEADERS[usize::from(link.header)];
         let framing = framings[usize::from(link.framing)];
         let echo: FieldSet = (0..=255).collect();
         let mut splitter = Splitter::new(framing, FRAME_BYTES_MAX.into());
-        let mut out = Vec::new();
         let (mut reached, mut at) = (Reached::default(), 0);
         loop {
             match splitter.split(&stream[at..]) {
@@ -211,10 +212,10 @@ impl Mill {
                     reached.read += u64::from(!view.fields().is_empty());
                     reached.sound += u64::from(view.fault().is_none());
                     out.clear();
-                    header.answer(split.frame, &mut out);
-                    let Ok(slot) = compose(&view, &echo, &mut out) else { continue };
-                    slot.write(&mut out, LocalCode::IssuerInoperative);
-                    header.seal(&mut out);
+                    header.answer(split.frame, out);
+                    let Ok(slot) = compose(&view, &echo, out) else { continue };
+                    slot.write(out, LocalCode::IssuerInoperative);
+                    header.seal(out);
                     reached.answered += 1;
                 }
                 Ok(None) => {
@@ -241,11 +242,11 @@ impl Mill {
             at += split.whole.len();
             cut += 1;
             if let Ok(opened) = self.header(link).open(split.frame) {
-                self.say(&[link.preset], opened.body);
+                self.say(&[link.dialect], opened.body);
                 probe::view(&self.data);
             }
             let [a, b, c, d, e, f, g, h] = link.echo.to_be_bytes();
-            self.say(&[link.preset, link.header, a, b, c, d, e, f, g, h], split.frame);
+            self.say(&[link.dialect, link.header, a, b, c, d, e, f, g, h], split.frame);
             probe::reply(&self.data);
         }
         assert_eq!(frames, cut);

@@ -16,7 +16,7 @@ pub use reply::{REPLY_HEAD_BYTES, reply};
 pub use split::{SPLIT_HEAD_BYTES, split};
 pub use view::{VIEW_HEAD_BYTES, view};
 
-use crate::iso8583::Dialect;
+use crate::iso8583::{BitmapEncoding, Dialect};
 use crate::wire::{Framing, Header};
 
 /// One header of each kind, and of the kinds with a length its least, its most and one between.
@@ -36,9 +36,35 @@ pub const HEADERS: [Header; 10] = [
 /// Numbers of ASCII digits that [`Framing::ALL`] has no framing of.
 const DIGITS: [u8; 6] = [2, 3, 5, 6, 7, 8];
 
-/// The presets in their order. A table is read once: reading it takes longer than a probe.
-static DIALECTS: LazyLock<Vec<Dialect>> =
-    LazyLock::new(|| Dialect::PRESETS.iter().filter_map(|name| Dialect::preset(name)).collect());
+/// Presets that stand here a second time, with a third bitmap in place of field 65, in each way of
+/// writing one.
+pub const WITH_THIRD_BITMAP: [(&str, BitmapEncoding); 3] = [
+    ("iso87_ascii", BitmapEncoding::HexAscii),
+    ("iso87_bcd", BitmapEncoding::Binary),
+    ("iso93_ebcdic", BitmapEncoding::HexEbcdic),
+];
+
+/// A table is read once: reading it takes longer than a probe.
+static DIALECTS: LazyLock<Vec<Dialect>> = LazyLock::new(|| {
+    let presets = Dialect::PRESETS.iter().filter_map(|name| Dialect::preset(name));
+    let others = WITH_THIRD_BITMAP.into_iter().filter_map(|(preset, encoding)| {
+        let mut dialect = Dialect::preset(preset)?;
+        dialect.define_third_bitmap(encoding, "third bitmap").ok()?;
+        // Fields of a length of their own at both ends and between.
+        let spec = *dialect.field(2)?;
+        for de in [129, 130, 192] {
+            dialect.define(de, spec, "field of the third bitmap").ok()?;
+        }
+        Some(dialect)
+    });
+    presets.chain(others).collect()
+});
+
+/// Every dialect in the order in which a byte chooses one: the presets in theirs, then those of
+/// [`WITH_THIRD_BITMAP`], which have fields 129, 130 and 192 like field 2.
+pub fn dialects() -> impl Iterator<Item = &'static Dialect> + Clone {
+    DIALECTS.iter()
+}
 
 /// Every framing in the order in which a byte chooses one.
 pub fn framings() -> impl Iterator<Item = Framing> + Clone {
@@ -50,9 +76,9 @@ fn framing(choice: u8) -> Option<Framing> {
     framings().cycle().nth(usize::from(choice))
 }
 
-/// The preset that a byte chooses.
+/// The dialect that a byte chooses.
 fn dialect(choice: u8) -> Option<&'static Dialect> {
-    DIALECTS.iter().cycle().nth(usize::from(choice))
+    dialects().cycle().nth(usize::from(choice))
 }
 
 /// The header that a byte chooses.
@@ -72,7 +98,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_preset_framing_and_header_can_be_chosen() {
+    fn every_dialect_framing_and_header_can_be_chosen() {
+        assert_eq!(dialects().count(), Dialect::PRESETS.len() + WITH_THIRD_BITMAP.len());
         for (choice, name) in (0..).zip(Dialect::PRESETS) {
             assert_eq!(dialect(choice), Dialect::preset(name).as_ref(), "{name}");
         }

@@ -8,7 +8,7 @@ use crate::iso8583::{
 };
 use crate::wire::{Header, Opened};
 
-/// How many bytes choose: the preset, the header, and in eight bytes the fields to echo: one bit a
+/// How many bytes choose: the dialect, the header, and in eight bytes the fields to echo: one bit a
 /// field as a bitmap has them, the same for each of its words.
 pub const REPLY_HEAD_BYTES: usize = 10;
 
@@ -25,8 +25,8 @@ const RESPONSE_CODE: u8 = 39;
 /// When a promise of [`Header`], [`compose`] or [`Slot::write`] is broken.
 pub fn reply(data: &[u8]) -> bool {
     let Some((head, frame)) = data.split_first_chunk::<REPLY_HEAD_BYTES>() else { return false };
-    let [preset, kind, echo @ ..] = *head;
-    let (Some(dialect), Some(header)) = (dialect(preset), header(kind)) else { return false };
+    let [choice, kind, echo @ ..] = *head;
+    let (Some(dialect), Some(header)) = (dialect(choice), header(kind)) else { return false };
     let mut out = Vec::new();
     header.answer(frame, &mut out);
     let Ok(opened) = header.open(frame) else {

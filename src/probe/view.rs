@@ -3,17 +3,20 @@
 
 use super::{dialect, offset};
 use crate::iso8583::{
-    BitmapEncoding, BitmapLayout, BitmapRule, DataEncoding, Dialect, FaultKind, FieldSet, Length,
-    MtiEncoding, Spans, Unreadable, View,
+    BitmapEncoding, BitmapLayout, BitmapRule, DataEncoding, Dialect, Fault, FaultKind, FieldSet,
+    Length, MtiEncoding, Spans, Unreadable, View,
 };
 
-/// How many bytes choose: the preset.
+/// How many bytes choose: the dialect.
 pub const VIEW_HEAD_BYTES: usize = 1;
+
+/// Where a third bitmap may stand.
+const THIRD_BITMAP: u8 = 65;
 
 /// Longer than a card number and a merchant's name, shorter than many fields.
 const TEXT_BYTES_MAX: usize = 64;
 
-/// Reads a message in a preset and calls everything that looks at it. How many fields were read.
+/// Reads a message in a dialect and calls everything that looks at it. How many fields were read.
 ///
 /// # Panics
 /// When a promise of [`View`] is broken.
@@ -44,8 +47,9 @@ pub fn view(data: &[u8]) -> usize {
 fn lies_side_by_side(view: &View<'_>) {
     let body = view.body();
     let mti_bytes = mti_bytes(view.dialect());
-    let bitmap = bitmap(view.dialect().bitmap(), body.get(mti_bytes..).unwrap_or_default());
-    let Some((announced, bitmap_bytes)) = bitmap else {
+    let layout = view.dialect().bitmap();
+    let bitmap = bitmap(layout, body.get(mti_bytes..).unwrap_or_default());
+    let Some((mut announced, bitmap_bytes)) = bitmap else {
         let fault = view.fault().map(|fault| (fault.field, usize::from(fault.at), fault.kind));
         let broken = [FaultKind::Bitmap, FaultKind::Truncated]
             .map(|kind| fault == Some((1, mti_bytes, kind)));
@@ -54,23 +58,53 @@ fn lies_side_by_side(view: &View<'_>) {
         return;
     };
     assert!(view.has_mac() == (announced.contains(64) || announced.contains(128)));
+    // What stands in place of field 65 may announce more, and is none itself.
+    let mut third = layout.third.filter(|_| announced.contains(THIRD_BITMAP));
     let mut end = mti_bytes + bitmap_bytes;
     for de in view.fields().iter() {
+        if let Some(encoding) = third.take_if(|_| de > THIRD_BITMAP) {
+            end = past_third(encoding, body, end, &mut announced);
+        }
         assert!(announced.contains(de), "field {de} was never announced");
-        let (whole, raw) = (view.whole(de), view.raw(de));
-        let (whole, raw) = (whole.unwrap_or_default(), raw.unwrap_or_default());
+        let whole = view.whole(de).unwrap_or_default();
         assert!(offset(body, whole) == end, "field {de} does not follow the one before it");
         end += whole.len();
-        let prefix_bytes = offset(whole, raw);
-        assert!(prefix_bytes + raw.len() == whole.len(), "field {de} ends behind its data");
-        let spec = view.dialect().field(de);
-        assert!(spec.is_some(), "field {de} is not of the dialect");
-        let is_fixed = spec.is_some_and(|spec| spec.length == Length::Fixed);
-        assert!(is_fixed == (prefix_bytes == 0), "field {de} has another length prefix");
-        // A unit is two bytes at most, and digits may have a sign before them.
-        let bytes_max = spec.map_or(0, |spec| 2 * usize::from(spec.max) + 1);
-        assert!(raw.len() <= bytes_max, "field {de} is longer than its maximum");
+        is_as_its_dialect_has_it(view, de, whole);
     }
+    let stops_before =
+        |fault: Fault| fault.field <= THIRD_BITMAP && fault.kind != FaultKind::Trailing;
+    if let Some(encoding) = third.filter(|_| !view.fault().is_some_and(stops_before)) {
+        end = past_third(encoding, body, end, &mut announced);
+    }
+    ends_with_it(view, announced, end);
+}
+
+/// Where the third bitmap that begins at `at` ends.
+fn past_third(encoding: BitmapEncoding, body: &[u8], at: usize, announced: &mut FieldSet) -> usize {
+    let third = word(encoding, body.get(at..).unwrap_or_default());
+    assert!(third.is_some(), "a third bitmap that cannot be read is no fault");
+    let others = announced.iter().filter(|de| *de != THIRD_BITMAP);
+    *announced = others.chain(fields_of(third.unwrap_or(0), 128)).collect();
+    at + word_bytes(encoding)
+}
+
+/// A prefix where there is one, and data that are no longer than they may be.
+fn is_as_its_dialect_has_it(view: &View<'_>, de: u8, whole: &[u8]) {
+    let raw = view.raw(de).unwrap_or_default();
+    let prefix_bytes = offset(whole, raw);
+    assert!(prefix_bytes + raw.len() == whole.len(), "field {de} ends behind its data");
+    let spec = view.dialect().field(de);
+    assert!(spec.is_some(), "field {de} is not of the dialect");
+    let is_fixed = spec.is_some_and(|spec| spec.length == Length::Fixed);
+    assert!(is_fixed == (prefix_bytes == 0), "field {de} has another length prefix");
+    // A unit is two bytes at most, and digits may have a sign before them.
+    let bytes_max = spec.map_or(0, |spec| 2 * usize::from(spec.max) + 1);
+    assert!(raw.len() <= bytes_max, "field {de} is longer than its maximum");
+}
+
+/// The message ends with its last field, or there is a fault that says where and in which field.
+fn ends_with_it(view: &View<'_>, announced: FieldSet, end: usize) {
+    let body = view.body();
     let Some(fault) = view.fault() else {
         assert!(end == body.len() && view.fields() == announced);
         return;
@@ -83,7 +117,8 @@ fn lies_side_by_side(view: &View<'_>) {
     }
     let before: FieldSet = announced.iter().take_while(|de| *de < fault.field).collect();
     assert!(announced.contains(fault.field) && view.fields() == before);
-    let undefined = view.dialect().field(fault.field).is_none();
+    let is_third = fault.field == THIRD_BITMAP && view.dialect().bitmap().third.is_some();
+    let undefined = view.dialect().field(fault.field).is_none() && !is_third;
     assert!(undefined == (fault.kind == FaultKind::UndefinedField));
 }
 
@@ -162,42 +197,51 @@ fn mti_bytes(dialect: &Dialect) -> usize {
     }
 }
 
-/// The fields that a bitmap announces and how many bytes it takes, read bit by bit and so unlike
+/// The fields that a bitmap announces and how many bytes it takes, read digit by digit and so unlike
 /// the codec does it; `None` when it cannot be read.
 fn bitmap(layout: BitmapLayout, bytes: &[u8]) -> Option<(FieldSet, usize)> {
-    let (bits_each, word_bytes) = match layout.encoding {
-        BitmapEncoding::Binary => (8, 8),
-        BitmapEncoding::HexAscii | BitmapEncoding::HexEbcdic => (4, 16),
-    };
     let mut fields = FieldSet::EMPTY;
-    let mut words = bytes.chunks_exact(word_bytes);
-    for place in 1..=layout.words_max {
-        let mut chained = false;
-        for (byte, first) in words.next()?.iter().zip((1u8..).step_by(bits_each)) {
-            let value = match layout.encoding {
-                BitmapEncoding::Binary => u32::from(*byte),
-                BitmapEncoding::HexAscii => char::from(*byte).to_digit(16)?,
-                BitmapEncoding::HexEbcdic => ebcdic_digit(*byte)?,
-            };
-            for (bit, de) in (0..bits_each).rev().zip(first..) {
-                let is_set = value >> bit & 1 == 1;
-                if de == 1 {
-                    chained = is_set;
-                }
-                // A word's first bit announces the next word where there may be one.
-                if is_set && (de > 1 || place == layout.words_max) {
-                    fields.insert((place - 1) * 64 + de);
-                }
-            }
-        }
-        if place == 1 && layout.words_max == 1 && chained {
+    let mut at = 0;
+    for place in 0..layout.words_max {
+        let word = word(layout.encoding, bytes.get(at..)?)?;
+        at += word_bytes(layout.encoding);
+        let is_last = place + 1 == layout.words_max;
+        let is_chained = word >> 63 == 1;
+        if is_last && place == 0 && is_chained {
             return None;
         }
-        if layout.rule == BitmapRule::Chained && !chained {
-            return Some((fields, usize::from(place) * word_bytes));
+        // A word's first bit announces the next word where there may be one.
+        let first = place * 64 + 1;
+        let announced = fields_of(word, place * 64).filter(|de| is_last || *de != first);
+        announced.for_each(|de| fields.insert(de));
+        if layout.rule == BitmapRule::Chained && !is_chained {
+            break;
         }
     }
-    Some((fields, usize::from(layout.words_max) * word_bytes))
+    Some((fields, at))
+}
+
+/// The fields of a word's bits, of which the first is field `before` + 1.
+fn fields_of(word: u64, before: u8) -> impl Iterator<Item = u8> {
+    (1..=64).filter(move |place| word >> (64 - place) & 1 == 1).map(move |place| before + place)
+}
+
+const fn word_bytes(encoding: BitmapEncoding) -> usize {
+    match encoding {
+        BitmapEncoding::Binary => 8,
+        BitmapEncoding::HexAscii | BitmapEncoding::HexEbcdic => 16,
+    }
+}
+
+/// The word of bits at the head of `bytes`.
+fn word(encoding: BitmapEncoding, bytes: &[u8]) -> Option<u64> {
+    bytes.get(..word_bytes(encoding))?.iter().try_fold(0, |word, byte| {
+        Some(match encoding {
+            BitmapEncoding::Binary => word << 8 | u64::from(*byte),
+            BitmapEncoding::HexAscii => word << 4 | u64::from(char::from(*byte).to_digit(16)?),
+            BitmapEncoding::HexEbcdic => word << 4 | u64::from(ebcdic_digit(*byte)?),
+        })
+    })
 }
 
 /// The value of a hexadecimal digit in EBCDIC.

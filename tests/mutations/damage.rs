@@ -4,11 +4,11 @@ use std::ops::Range;
 
 use fastrand::Rng;
 use tollgate::iso8583::{BitmapEncoding, Dialect, Length, MtiEncoding, Spans, View};
+use tollgate::probe::dialects;
 use tollgate::wire::{Framing, Header};
 
 use crate::fixtures;
-use crate::purchase::purchase;
-use crate::seeds::before;
+use crate::seeds::{before, purchases};
 
 /// A sound message, and where in it the places are that decide how the rest is read.
 pub(crate) struct Message {
@@ -38,16 +38,16 @@ impl Message {
     }
 }
 
-/// For each preset its messages among the fixtures, and a purchase.
+/// For each dialect of the probe its messages among the fixtures, and a purchase.
 pub(crate) fn messages() -> Vec<Vec<Message>> {
     let fixtures = fixtures::messages();
-    let of = |preset: &&str| {
-        let dialect = Dialect::preset(preset).unwrap();
-        let ours = fixtures.iter().filter(|message| message.dialect == **preset);
-        let bodies = ours.map(|message| message.body.clone()).chain([purchase(preset)]);
-        bodies.map(|body| Message::new(&dialect, body)).collect()
+    let of = |(dialect, (name, purchase)): (&Dialect, (String, Vec<u8>))| {
+        let ours = fixtures.iter().filter(|message| message.dialect == name);
+        let bodies = ours.map(|message| message.body.clone()).chain([purchase]);
+        bodies.map(|body| Message::new(dialect, body)).collect()
     };
-    let messages: Vec<Vec<Message>> = Dialect::PRESETS.iter().map(of).collect();
+    let messages: Vec<Vec<Message>> = dialects().zip(purchases()).map(of).collect();
+    assert_eq!(messages.len(), dialects().count());
     assert!(messages.iter().map(Vec::len).sum::<usize>() >= 60);
     messages
 }

@@ -1,10 +1,13 @@
 //! Where made-up bytes begin: the real messages in the framing, header and dialect that they came
-//! in, one message in every framing and behind every header, and one purchase in every preset.
+//! in, one message in every framing and behind every header, and one purchase in every dialect.
 
 use std::collections::BTreeMap;
 
-use tollgate::iso8583::Dialect;
-use tollgate::probe::{HEADERS, REPLY_HEAD_BYTES, SPLIT_HEAD_BYTES, VIEW_HEAD_BYTES, framings};
+use tollgate::iso8583::{BitmapEncoding, Dialect, MtiEncoding, Spans, View};
+use tollgate::probe::{
+    HEADERS, REPLY_HEAD_BYTES, SPLIT_HEAD_BYTES, VIEW_HEAD_BYTES, WITH_THIRD_BITMAP, dialects,
+    framings,
+};
 use tollgate::wire::{Framing, Header};
 
 use crate::csv::columns;
@@ -41,8 +44,9 @@ pub(crate) fn seeds() -> Seeds {
         if let Line::Message(message) = line {
             let frame = &stream[framing.prefix_bytes()..];
             let frame = &frame[..stream.len() - framing.overhead_bytes()];
-            seeds.view.insert(name.clone(), view(&message.dialect, &message.body));
-            seeds.reply.insert(name.clone(), reply(&message.dialect, header, frame));
+            let choice = preset(&message.dialect);
+            seeds.view.insert(name.clone(), view(choice, &message.body));
+            seeds.reply.insert(name.clone(), reply(choice, header, frame));
         }
     }
     let ascii = purchase("iso87_ascii");
@@ -58,12 +62,12 @@ pub(crate) fn seeds() -> Seeds {
     for header in HEADERS {
         let frame = [before(header), ascii.clone()].concat();
         let name = format!("behind-{}", file_name(&header.to_string()));
-        seeds.reply.insert(name, reply("iso87_ascii", header, &frame));
+        seeds.reply.insert(name, reply(preset("iso87_ascii"), header, &frame));
     }
-    for preset in Dialect::PRESETS {
-        let (name, body) = (format!("purchase-{preset}"), purchase(preset));
-        seeds.view.insert(name.clone(), view(preset, &body));
-        seeds.reply.insert(name, reply(preset, Header::None, &body));
+    for (choice, (name, body)) in (0..).zip(purchases()) {
+        let name = format!("purchase-{name}");
+        seeds.view.insert(name.clone(), view(choice, &body));
+        seeds.reply.insert(name, reply(choice, Header::None, &body));
     }
     seeds
 }
@@ -84,6 +88,41 @@ pub(crate) fn before(header: Header) -> Vec<u8> {
     }
 }
 
+/// A purchase in each of the probe's dialects, by a name.
+pub(crate) fn purchases() -> Vec<(String, Vec<u8>)> {
+    let presets = Dialect::PRESETS.iter().map(|preset| ((*preset).to_owned(), purchase(preset)));
+    let others = dialects().skip(Dialect::PRESETS.len()).zip(WITH_THIRD_BITMAP);
+    let others = others.map(|(dialect, (preset, _))| {
+        (format!("third-{preset}"), with_third_bitmap(dialect, &purchase(preset)))
+    });
+    presets.chain(others).collect()
+}
+
+/// The same fields, and field 130 like field 2, which is the first.
+fn with_third_bitmap(dialect: &Dialect, body: &[u8]) -> Vec<u8> {
+    let mti_bytes = if dialect.mti() == MtiEncoding::Bcd { 2 } else { 4 };
+    let (first_bit, second_bit): (&[u8], &[u8]) = match dialect.bitmap().encoding {
+        BitmapEncoding::Binary => (&[0x80, 0, 0, 0, 0, 0, 0, 0], &[0x40, 0, 0, 0, 0, 0, 0, 0]),
+        BitmapEncoding::HexAscii => (b"8000000000000000", b"4000000000000000"),
+        BitmapEncoding::HexEbcdic => (
+            b"\xf8\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0",
+            b"\xf4\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0\xf0",
+        ),
+    };
+    let (head, fields) = body.split_at(mti_bytes + first_bit.len());
+    let mut head = head.to_vec();
+    head[mti_bytes] = match head[mti_bytes] {
+        // Seven, of fields 2 to 4, and fifteen.
+        b'7' => b'F',
+        0xf7 => 0xc6,
+        byte => byte | 0x80,
+    };
+    let mut spans = Spans::default();
+    let view = View::parse(dialect, body, &mut spans).expect("an MTI");
+    let again = view.whole(2).expect("field 2");
+    [&head, first_bit, fields, second_bit, again].concat()
+}
+
 pub(crate) fn split(framing: Framing, stream: &[u8]) -> Vec<u8> {
     let choice = place(framings(), &framing);
     let [high, low] = FRAME_BYTES_MAX.to_be_bytes();
@@ -91,17 +130,21 @@ pub(crate) fn split(framing: Framing, stream: &[u8]) -> Vec<u8> {
     [&head, stream].concat()
 }
 
-pub(crate) fn view(preset: &str, body: &[u8]) -> Vec<u8> {
-    let head: [u8; VIEW_HEAD_BYTES] = [place(Dialect::PRESETS.iter().copied(), &preset)];
+pub(crate) fn view(choice: u8, body: &[u8]) -> Vec<u8> {
+    let head: [u8; VIEW_HEAD_BYTES] = [choice];
     [&head, body].concat()
 }
 
 /// With every field to be echoed.
-pub(crate) fn reply(preset: &str, header: Header, frame: &[u8]) -> Vec<u8> {
+pub(crate) fn reply(choice: u8, header: Header, frame: &[u8]) -> Vec<u8> {
     let mut head = [0xff; REPLY_HEAD_BYTES];
-    head[0] = place(Dialect::PRESETS.iter().copied(), &preset);
+    head[0] = choice;
     head[1] = place(HEADERS.into_iter(), &header);
     [&head, frame].concat()
+}
+
+fn preset(name: &str) -> u8 {
+    place(Dialect::PRESETS.iter().copied(), &name)
 }
 
 fn place<T: PartialEq>(mut all: impl Iterator<Item = T>, one: &T) -> u8 {
