@@ -50,7 +50,7 @@ use tollgate::wire::{Framing, Header, Splitter};
 const SEED: u64 = 8_583;
 const CASES: u64 = if cfg!(debug_assertions) { 200_000 } else { 5_000_000 };
 
-/// What a link of the cases allows: every undamaged frame, and lengths far above can be written.
+/// What a link allows in most cases: every undamaged frame, while lengths far above can be written.
 const FRAME_BYTES_MAX: u16 = 4_096;
 /// Two spliced messages behind the longest header, and another frame behind them.
 const STREAM_BYTES_MAX: usize = 16_384;
@@ -109,6 +109,7 @@ struct Link {
     dialect: u8,
     /// Bits of the fields to echo.
     echo: u64,
+    frame_bytes_max: u16,
     pieces: u8,
 }
 
@@ -143,24 +144,26 @@ impl Mill {
             u8::try_from(usize::try_from(case).unwrap() / before % count).unwrap()
         };
         let (framings, headers) = (self.framings.len(), HEADERS.len());
-        let link = Link {
+        let mut link = Link {
             framing: turn(framings, 1),
             header: turn(headers, framings),
             dialect: turn(self.dialects.len(), framings * headers),
             echo: if rng.bool() { u64::MAX } else { rng.u64(..) },
+            frame_bytes_max: FRAME_BYTES_MAX,
             pieces: rng.u8(..),
         };
-        let stream = self.stream(&link, &mut rng);
+        let stream = self.stream(&mut link, &mut rng);
         assert!(stream.len() <= STREAM_BYTES_MAX, "a case of {} bytes", stream.len());
         let spent = measure(|| *reached += self.as_the_proxy_does(&link, &stream));
         reached.bytes_max = reached.bytes_max.max(spent.bytes_max);
-        let allowed = u64::from(FRAME_BYTES_MAX);
+        let allowed = u64::from(link.frame_bytes_max);
         assert!(spent.bytes_max <= allowed, "{} bytes allocated at once", spent.bytes_max);
         self.probe(&link, &stream);
     }
 
     /// A damaged message behind a header, in a framing; or a sound one of which those are damaged.
-    fn stream(&self, link: &Link, rng: &mut Rng) -> Vec<u8> {
+    /// One link in eight allows about as much as the frame has.
+    fn stream(&self, link: &mut Link, rng: &mut Rng) -> Vec<u8> {
         let ours = &self.messages[usize::from(link.dialect)];
         let message = rng.choice(ours).unwrap();
         let theirs = rng.choice(&self.messages).unwrap();
@@ -176,6 +179,10 @@ impl Mill {
         let mut frame = [damage::header(header, rng), body].concat();
         if (6..8).contains(&place) {
             damage.inflict_anywhere(&mut frame, rng);
+        }
+        if rng.u8(..8) == 0 {
+            let about = frame.len().saturating_sub(2) + rng.usize(..5);
+            link.frame_bytes_max = about.try_into().unwrap();
         }
         let mut stream = Vec::new();
         damage::join(framing, &frame, rng, &mut stream);
@@ -199,7 +206,7 @@ impl Mill {
         let header = HEADERS[usize::from(link.header)];
         let framing = framings[usize::from(link.framing)];
         let echo: FieldSet = (0..=255).collect();
-        let mut splitter = Splitter::new(framing, FRAME_BYTES_MAX.into());
+        let mut splitter = Splitter::new(framing, link.frame_bytes_max.into());
         let (mut reached, mut at) = (Reached::default(), 0);
         loop {
             match splitter.split(&stream[at..]) {
@@ -232,11 +239,11 @@ impl Mill {
 
     /// The stream, and each frame that comes out of it, through all that is promised.
     fn probe(&mut self, link: &Link, stream: &[u8]) {
-        let [high, low] = FRAME_BYTES_MAX.to_be_bytes();
+        let [high, low] = link.frame_bytes_max.to_be_bytes();
         self.say(&[link.framing, high, low, link.pieces], stream);
         let frames = probe::split(&self.data);
         let framing = self.framings[usize::from(link.framing)];
-        let mut splitter = Splitter::new(framing, FRAME_BYTES_MAX.into());
+        let mut splitter = Splitter::new(framing, link.frame_bytes_max.into());
         let (mut cut, mut at) = (0, 0);
         while let Ok(Some(split)) = splitter.split(&stream[at..]) {
             at += split.whole.len();
