@@ -82,6 +82,8 @@ table! {
         "Messages that are never answered here and that the host did not answer within answer_timeout";
     UNSENT = "tollgate_unsent_total" Counter ["link", "class"]
         "Messages that are never answered here and met no connection to the host: silence, their senders repeat them";
+    UNCARRIED = "tollgate_uncarried_total" Counter ["link", "class"]
+        "Messages that are never answered here and cannot be written in the framing of the host; they never get through";
     FORGOTTEN = "tollgate_forgotten_total" Counter ["link"]
         "Protected messages in flight that were forgotten for newer ones; raise inflight_max";
     HOST_MESSAGES = "tollgate_host_messages_total" Counter ["link", "direction"]
@@ -263,13 +265,15 @@ impl Page<'_> {
             }
             self.set(&DECISIONS, &[name, class.name(), "reject"], rejected);
             let unsent = counters.unsent.get(at).map_or(0, crate::worker::Word::get);
+            let uncarried = counters.uncarried.get(at).map_or(0, crate::worker::Word::get);
             let delivered = counters.delivered.get(at).map_or(0, crate::worker::Word::get);
             let unanswered = counters.unanswered.get(at).map_or(0, crate::worker::Word::get);
-            requests += rejected + unsent;
+            requests += rejected + unsent + uncarried;
             answers += delivered;
             self.set(&MESSAGES, &[name, class.name(), "request"], requests);
             self.set(&MESSAGES, &[name, class.name(), "answer"], answers);
             self.set(&UNSENT, &[name, class.name()], unsent);
+            self.set(&UNCARRIED, &[name, class.name()], uncarried);
             self.set(&UNANSWERED, &[name, class.name()], unanswered);
         }
     }

@@ -111,15 +111,13 @@ fn what_may_not_be_answered_is_forwarded_whatever_becomes_of_malformed_requests(
         for mti in ADVICES_AND_THE_LIKE {
             let mut link = link(malformed);
             let frame = short(mti);
-            let flow = link.send(&frame);
-            let expected = if malformed == Malformed::Close { Flow::Close } else { Flow::Taken };
-            assert_eq!(flow, expected, "{mti}");
+            assert_eq!(link.send(&frame), Flow::Taken, "{mti}");
             assert_eq!(link.port.forwarded, [frame], "{mti}");
             assert!(link.port.delivered.is_empty(), "{mti}");
             assert_eq!(faults(&link), [(Side::Network, 43, FaultKind::Truncated)], "{mti}");
         }
         let mut link = link(malformed);
-        assert_ne!(link.send(b"01x0"), Flow::Wait);
+        assert_eq!(link.send(b"01x0"), Flow::Taken);
         assert_eq!(link.port.forwarded, [b"01x0"]);
         assert!(link.port.said.contains(&Outcome::Unreadable(Side::Network, Unread::Mti)));
     }
@@ -145,6 +143,66 @@ fn a_hosts_answer_that_cannot_be_read_to_its_end_is_delivered_all_the_same() {
         assert_eq!(link.port.delivered, [(FIRST, frame)]);
         assert_eq!(faults(&link), [(Side::Host, 43, FaultKind::Truncated)]);
     }
+}
+
+#[test]
+fn a_request_whose_answer_the_link_cannot_carry_is_not_refused() {
+    let answer = message("0110", &[FIELDS[0], FIELDS[1], FIELDS[2], (39, "91")]);
+    for (less, refused) in [(0, 3), (1, 0)] {
+        let mut link = Link::of_header_with_few_tokens(Header::None);
+        link.port.carries_max = answer.len() - less;
+        for _ in 0..4 {
+            assert_eq!(link.send(&message("0100", &FIELDS)), Flow::Taken);
+        }
+        assert_eq!(link.reasons(), [Reason::Limit; 3][..refused]);
+        assert_eq!(link.port.forwarded.len(), 4 - refused);
+        let unheard = |said: &&Outcome| matches!(said, Outcome::Unheard { .. });
+        assert_eq!(link.port.said.iter().filter(unheard).count(), 0);
+    }
+}
+
+#[test]
+fn an_answer_of_the_hosts_that_the_link_cannot_carry_leaves_its_request_waiting() {
+    let mut link = link(Malformed::Forward);
+    link.ask(FIRST, "0100", &FIELDS);
+    link.port.carries_max = 20;
+    link.exchange.answer(CONNECTION, &message("0110", &FIELDS), link.now, &mut link.port);
+    assert_eq!(link.last_stray().map(|(stray, _)| stray), Some(Stray::Undeliverable));
+    assert_eq!(link.exchange.in_flight(), (1, 0));
+}
+
+/// An answer of which nothing but the card number can be read, and that only if it is `whole`.
+fn illegible(mti: &str, whole: bool) -> Vec<u8> {
+    let mut frame = message(mti, &[FIELDS[0], (4, "000000000100"), FIELDS[1], (39, "00")]);
+    frame.truncate(4 + 16 + if whole { 2 + 16 + 4 } else { 2 + 10 });
+    frame
+}
+
+#[test]
+fn an_answer_of_which_little_can_be_read_goes_to_the_only_request_that_waits_for_its_kind() {
+    let mut link = link(Malformed::Forward);
+    link.ask(FIRST, "0100", &FIELDS);
+    link.ask(SECOND, "0420", &[(11, "000008")]);
+    for nothing in [&b"0110 and no bitmap"[..], &illegible("0110", false)] {
+        link.exchange.answer(CONNECTION, nothing, link.now, &mut link.port);
+        assert!(link.port.delivered.is_empty());
+    }
+    let frame = illegible("0110", true);
+    link.exchange.answer(CONNECTION, &frame, link.now, &mut link.port);
+    assert_eq!(link.port.delivered, [(FIRST, frame)]);
+    assert_eq!(link.exchange.in_flight(), (0, 1));
+}
+
+#[test]
+fn an_answer_of_which_little_can_be_read_goes_to_nobody_where_two_wait_and_may_be_an_approval() {
+    let mut link = link(Malformed::Forward);
+    link.ask(FIRST, "0100", &FIELDS);
+    link.ask(SECOND, "0100", &[(11, "000008")]);
+    link.exchange.answer(CONNECTION, &illegible("0110", true), link.now, &mut link.port);
+    assert!(link.port.delivered.is_empty());
+    assert_eq!(link.last_stray(), Some((Stray::Unmatched, true)));
+    link.exchange.answer(CONNECTION, &illegible("0430", true), link.now, &mut link.port);
+    assert_eq!(link.last_stray(), Some((Stray::Unmatched, false)));
 }
 
 #[test]
@@ -209,6 +267,11 @@ const REJECT: [u8; 26] =
     [26, 0x81, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0, 0x00, 0x14];
 const CODE: RejectCode = RejectCode(Some(14));
 
+fn was_rejected(link: &Link, by: Side) -> bool {
+    let by_side = |said: &&Outcome| matches!(said, Outcome::Rejected(side, CODE, _) if *side == by);
+    link.port.said.iter().any(|said| by_side(&said))
+}
+
 fn visa_link() -> Link {
     Link::formed("iso87_ascii", Header::Visa, Malformed::default())
 }
@@ -228,7 +291,7 @@ fn a_request_that_the_host_rejects_is_answered_at_once_and_only_once() {
     assert_eq!(link.send(&request), Flow::Taken);
     link.exchange.answer(CONNECTION, &rejected(&request), link.now, &mut link.port);
     assert_eq!(link.reasons(), [Reason::Format]);
-    assert!(link.port.said.contains(&Outcome::Rejected(Side::Host, CODE)));
+    assert!(was_rejected(&link, Side::Host));
     assert_eq!(link.exchange.in_flight(), (0, 0));
     assert_eq!(link.exchange.owed(FIRST), 0);
     let (to, answer) = &link.port.delivered[0];
@@ -238,7 +301,22 @@ fn a_request_that_the_host_rejects_is_answered_at_once_and_only_once() {
     assert_eq!(usize::from(u16::from_be_bytes([answer[3], answer[4]])), answer.len());
     link.exchange.answer(CONNECTION, &rejected(&request), link.now, &mut link.port);
     assert_eq!(link.port.delivered.len(), 1);
+    assert_eq!(link.last_stray(), None, "the request is known as late");
+    link.exchange.answer(CONNECTION, &rejected(&request), link.now, &mut link.port);
+    assert_eq!(link.port.delivered.len(), 1);
     assert_eq!(link.last_stray(), Some((Stray::Unmatched, false)));
+}
+
+#[test]
+fn an_answer_after_the_reject_is_late() {
+    let mut link = visa_link();
+    let request = visa("0100", &FIELDS);
+    assert_eq!(link.send(&request), Flow::Taken);
+    link.exchange.answer(CONNECTION, &rejected(&request), link.now, &mut link.port);
+    let answer = visa("0110", &[FIELDS[1], FIELDS[2], (39, "00")]);
+    link.exchange.answer(CONNECTION, &answer, link.now, &mut link.port);
+    assert_eq!(link.port.delivered.len(), 1);
+    assert_eq!(link.last_stray(), Some((Stray::Late, true)));
 }
 
 #[test]
@@ -275,7 +353,7 @@ fn a_message_of_the_hosts_own_that_the_network_rejects_returns_to_its_connection
     link.exchange.answer(CONNECTION, &own, link.now, &mut link.port);
     assert_eq!(link.send(&rejected(&own)), Flow::Taken);
     assert_eq!(link.port.given_back, [CONNECTION]);
-    assert!(link.port.said.contains(&Outcome::Rejected(Side::Network, CODE)));
+    assert!(was_rejected(&link, Side::Network));
     assert_eq!(link.send(&rejected(&own)), Flow::Taken);
     assert_eq!(link.port.forwarded.len(), 1, "nobody waits for it any more");
 }

@@ -112,20 +112,11 @@ impl Conversation {
         unread: Unread,
         sink: &mut impl Sink,
     ) -> Flow {
-        if self.pass_on(session, frame, Pass::Unread, sink) == Flow::Wait {
-            return Flow::Wait;
+        let flow = self.pass_on(session, frame, Pass::Unread, sink);
+        if flow == Flow::Taken {
+            sink.record(Outcome::Unreadable(Side::Network, unread));
         }
-        sink.record(Outcome::Unreadable(Side::Network, unread));
-        self.after(false)
-    }
-
-    /// What follows a message that was sent on: the link may want no more of a session that sends
-    /// what is not `sound`.
-    const fn after(&self, sound: bool) -> Flow {
-        match self.gate.settings().malformed {
-            Malformed::Close if !sound => Flow::Close,
-            _ => Flow::Taken,
-        }
+        flow
     }
 
     /// The network answers a message of the host's own.
@@ -135,7 +126,6 @@ impl Conversation {
             return Flow::Wait;
         }
         record_form(Side::Network, view, sink);
-        let sound = view.fault().is_none();
         let answer = self.identifier.of_answer(view);
         let asked = choose(&answer, candidates(0, &self.from_host, &answer));
         if let Choice::One(_, place) = asked
@@ -144,11 +134,9 @@ impl Conversation {
         {
             self.sessions.spoke(session);
             sink.record(Outcome::Returned);
-        } else {
-            // There is room: it was asked for above.
-            let _ = self.pass_on(session, frame, Pass::Protected, sink);
+            return Flow::Taken;
         }
-        self.after(sound)
+        self.pass_on(session, frame, Pass::Protected, sink)
     }
 
     /// Queues what is neither limited nor answered.
@@ -165,7 +153,7 @@ impl Conversation {
             Room::Down => sink.record(Outcome::Unsent { class }),
             Room::Tight | Room::Open => match sink.forward(frame) {
                 Some(_) => sink.record(Outcome::Forwarded { class, pass }),
-                None => sink.record(Outcome::Unsent { class }),
+                None => sink.record(Outcome::Uncarried { class }),
             },
         }
         self.sessions.spoke(session);
@@ -175,7 +163,9 @@ impl Conversation {
     /// A request, an advice, or whatever else the network originates.
     pub(super) fn request(&mut self, message: &Message<'_>, sink: &mut impl Sink) -> Flow {
         let Message { session, frame, view, .. } = *message;
-        let may_answer = self.gate.may_answer(view) && self.prepare(frame, view);
+        let may_answer = self.gate.may_answer(view)
+            && self.prepare(frame, view)
+            && sink.carries(&self.draft.frame);
         let room = sink.room(frame.len());
         if room == Room::Full && !may_answer {
             return Flow::Wait;
@@ -195,10 +185,11 @@ impl Conversation {
             Malformed::Answer if may_answer => {
                 self.refuse(session, class, Reason::Format, None, sink);
             }
-            Malformed::Close if view.mti().answerable() => {}
+            // Of what may not be answered a session that is closed would lose the host's answer.
+            Malformed::Close if view.mti().answerable() => return Flow::Close,
             _ => self.decide(message, &classified.traffic, room, may_answer, sink),
         }
-        self.after(false)
+        Flow::Taken
     }
 
     /// Whether a message goes to the host, or what its sender hears instead.
@@ -268,7 +259,7 @@ impl Conversation {
             return if may_answer {
                 self.refuse(session, class, Reason::Malfunction, None, sink);
             } else {
-                sink.record(Outcome::Unsent { class });
+                sink.record(Outcome::Uncarried { class });
             };
         };
         sink.record(Outcome::Forwarded { class, pass });

@@ -44,6 +44,32 @@ fn fits_without_stan(request: &Identity, answer: &Identity) -> bool {
     request.same_kind(answer) && (agrees || (request.is_bare() && answer.is_bare()))
 }
 
+/// For an answer that fits none, as its fault lies before whatever would tell: the only request of
+/// its kind, if there is but one and nothing that was read of it speaks against that one.
+pub(super) fn only_one_of_kind<'a>(
+    answer: &Identity,
+    mut all: impl Iterator<Item = Candidate<'a>>,
+) -> Choice {
+    let speaks_against =
+        |request: &Identity| request.contradicts(answer) || request.is_of_another_card(answer);
+    match (all.next(), all.next()) {
+        (Some((number, place, request)), None) if !speaks_against(request) => {
+            Choice::One(number, place)
+        }
+        _ => Choice::None,
+    }
+}
+
+/// All entries of `register` that an answer of this kind may belong to.
+pub(super) fn of_kind<'a, T: Default>(
+    number: usize,
+    register: &'a Inflight<T>,
+    answer: &'a Identity,
+) -> impl Iterator<Item = Candidate<'a>> {
+    let of_kind = register.iter().filter(|(_, request)| request.same_kind(answer));
+    of_kind.map(move |(place, request)| (number, place, request))
+}
+
 /// The best of `candidates`; of equal ones the first.
 pub(super) fn choose<'a>(
     answer: &Identity,

@@ -123,7 +123,7 @@ pub trait Sink {
 pub enum Flow {
     /// It was dealt with.
     Taken,
-    /// It was, as far as it is to be; its session must be closed.
+    /// It was dropped; its session must be closed.
     Close,
     /// It was not: the way to the host is full. Offer it again when there is room, and read nothing
     /// behind it meanwhile.

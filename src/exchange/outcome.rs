@@ -61,10 +61,16 @@ pub enum Outcome {
     /// A card number was read from a message of the network.
     CardRead(CardCheck),
     /// A message came back rejected for its form, from the side to which it had gone.
-    Rejected(Side, RejectCode),
+    Rejected(Side, RejectCode, Trace),
     /// A message that tollgate may not answer found no connection to the host: silence. Its sender
     /// keeps it and sends it again.
     Unsent {
+        /// Its class.
+        class: Class,
+    },
+    /// A message that tollgate may not answer cannot be written in the framing of the host. Its sender
+    /// keeps it and sends it again, in vain.
+    Uncarried {
         /// Its class.
         class: Class,
     },
@@ -194,8 +200,8 @@ pub struct Trace {
     /// DE37; empty if the message cannot be read to its end. Behind a wrong length its place may
     /// hold twelve digits of a card, where six are the most that may be shown.
     pub rrn: Text<12>,
-    /// It answers an authorization or financial request, and Field 39 approves: the host has put a
-    /// hold on somebody's money.
+    /// It answers an authorization or financial request, and Field 39 approves, or was not read for a
+    /// fault before it: the host has, or may have, put a hold on somebody's money.
     pub approves: bool,
 }
 
@@ -204,11 +210,11 @@ impl Trace {
         let mti = view.mti();
         // The same code in an answer to an advice, a reversal or an echo moves no money.
         let of_request = matches!((mti.class(), mti.function()), (1 | 2, 1));
+        let sound = view.fault().is_none();
+        let code = view.text::<4>(39);
         let approves = of_request
-            && view
-                .text::<4>(39)
-                .is_some_and(|code| crate::iso8583::approves(mti.version(), code.as_bytes()));
-        let rrn = if view.fault().is_none() { view.text(37) } else { None };
+            && code.map_or(!sound, |code| crate::iso8583::approves(mti.version(), code.as_bytes()));
+        let rrn = if sound { view.text(37) } else { None };
         Self {
             mti,
             stan: view.text(11).unwrap_or_default(),

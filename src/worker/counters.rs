@@ -175,6 +175,8 @@ pub struct LinkCounters {
     pub cards: Cards,
     /// Protected messages that met no connection to the host: silence.
     pub unsent: [Word; CLASSES],
+    /// Protected messages that cannot be written in the framing of the host.
+    pub uncarried: [Word; CLASSES],
     /// Protected messages that the host did not answer within `answer_timeout`.
     pub unanswered: [Word; CLASSES],
     /// Protected messages in flight that were forgotten for newer ones.
@@ -222,6 +224,7 @@ impl Default for LinkCounters {
             rejected: Default::default(),
             cards: Cards::default(),
             unsent: Default::default(),
+            uncarried: Default::default(),
             unanswered: Default::default(),
             forgotten: Word::default(),
             strays: Default::default(),
@@ -266,6 +269,18 @@ impl Closed {
         Self::Idle,
         Self::HostDown,
     ];
+
+    /// What a time that is up says to an operator.
+    pub(super) const fn time_is_up(self) -> &'static str {
+        match self {
+            Self::FrameTimeout => {
+                "a frame was begun and not finished within frame_timeout: is the framing right?"
+            }
+            Self::WriteStall => "it took no bytes within frame_timeout",
+            Self::Idle => "it sent nothing within idle_timeout",
+            Self::Framing | Self::Malformed | Self::HostDown => "its time is up",
+        }
+    }
 
     /// The name in logs and metric labels.
     pub const fn name(self) -> &'static str {

@@ -98,6 +98,9 @@ pub(super) struct Link {
     found: Found,
     openings: Throttle,
     closings: Throttle,
+    faults: Throttle,
+    ups: Throttle,
+    downs: Throttle,
     /// Nothing more is taken; what is in flight is still answered.
     draining: bool,
 }
@@ -131,6 +134,9 @@ impl Link {
             found: Found::default(),
             openings: Throttle::per_second(SESSION_LINES),
             closings: Throttle::per_second(SESSION_LINES),
+            faults: Throttle::per_second(SESSION_LINES),
+            ups: Throttle::per_second(SESSION_LINES),
+            downs: Throttle::per_second(SESSION_LINES),
             draining: false,
         }
     }
@@ -181,7 +187,7 @@ impl Link {
         let sessions: Vec<_> = self.port.session_ids().collect();
         for id in sessions {
             match self.overdue(id, now) {
-                Some(closed) => self.shut(id, closed, "its time is up"),
+                Some(closed) => self.shut(id, closed, closed.time_is_up()),
                 None => self.close_if_done(id),
             }
         }

@@ -31,6 +31,7 @@ pub(super) struct Recorder {
     malformed: Throttle,
     stray: Throttle,
     unsent: Throttle,
+    uncarried: Throttle,
     overload: Throttle,
     overdue: Throttle,
     unasked: Throttle,
@@ -47,6 +48,7 @@ impl Recorder {
             malformed: Throttle::default(),
             stray: Throttle::default(),
             unsent: Throttle::default(),
+            uncarried: Throttle::default(),
             overload: Throttle::default(),
             overdue: Throttle::default(),
             unasked: Throttle::per_second(UNASKED_APPROVALS),
@@ -96,12 +98,25 @@ impl Recorder {
                     );
                 }
             }
+            Outcome::Uncarried { .. } => {
+                if let Some(more) = self.uncarried.pass(self.now) {
+                    let link = &self.link;
+                    warn!(
+                        %link, more,
+                        "a message that may not be answered here cannot be written in the framing of \
+                         the host, and never will: its sender will repeat it in vain"
+                    );
+                }
+            }
             Outcome::Malformed(side, fault) => self.log_fault(side, fault.field, fault.kind.name()),
             Outcome::Unreadable(side, unread) => self.log_fault(side, 0, unread.name()),
-            Outcome::Rejected(side, code) => {
+            Outcome::Rejected(side, code, Trace { mti, stan, .. }) => {
                 if let Some(more) = self.rejected.pass(self.now) {
                     let (link, from) = (&self.link, side.name());
-                    warn!(%link, from, %code, more, "message came back rejected for its form");
+                    warn!(
+                        %link, from, %code, %mti, %stan, more,
+                        "message came back rejected for its form"
+                    );
                 }
             }
             Outcome::CardRead(card) => self.check_cards(card),
@@ -115,7 +130,7 @@ impl Recorder {
         match self.malformed.pass(self.now) {
             Some(more) => warn!(
                 %link, from, field, kind, more,
-                "message not readable to its end: sent on unchanged if it can be; is the dialect right?"
+                "message not readable to its end: is the dialect right?"
             ),
             None => debug!(%link, from, field, kind, "message not readable to its end"),
         }
@@ -128,8 +143,8 @@ impl Recorder {
             let (link, digits) = (&self.link, if card.odd { "odd" } else { "even" });
             warn!(
                 %link, digits, more,
-                "most card numbers fail the Luhn check: does the dialect have odd digits padded on \
-                 the right side? limits by BIN count what does not exist"
+                "most card numbers fail the Luhn check: are they where the dialect says, and odd ones \
+                 padded on that side? limits by BIN count what does not exist"
             );
         }
     }
@@ -187,6 +202,7 @@ fn count_outcome(counters: &LinkCounters, outcome: &Outcome) {
         Outcome::Unanswered { class } => count(counters.unanswered.get(class as usize)),
         Outcome::Forgotten => counters.forgotten.count(),
         Outcome::Unsent { class } => count(counters.unsent.get(class as usize)),
+        Outcome::Uncarried { class } => count(counters.uncarried.get(class as usize)),
         Outcome::Malformed(Side::Network, fault) => {
             count(counters.faults.get(fault.kind as usize));
         }
@@ -199,7 +215,7 @@ fn count_outcome(counters: &LinkCounters, outcome: &Outcome) {
         Outcome::UnknownType(side, part) => {
             count_in(counters.unknown_types.get(side as usize), part as usize);
         }
-        Outcome::Rejected(side, _) => count(counters.rejected.get(side as usize)),
+        Outcome::Rejected(side, ..) => count(counters.rejected.get(side as usize)),
         // Counted with the alarm.
         Outcome::CardRead(_) => {}
         Outcome::Stray(stray, trace) => {

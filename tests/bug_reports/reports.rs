@@ -60,7 +60,6 @@ pub enum Outcome {
     Answered,
     Closed,
     WaitsThenClosed,
-    ForwardedThenClosed,
 }
 
 /// Who pays for a message.
@@ -102,7 +101,7 @@ impl Case {
     }
 
     pub fn is_forwarded(&self) -> bool {
-        matches!(self.outcome, Outcome::Forwarded | Outcome::ForwardedThenClosed)
+        self.outcome == Outcome::Forwarded
     }
 
     pub fn is_closed(&self) -> bool {
@@ -187,7 +186,6 @@ fn case(mut keys: Keys) -> Case {
             "answered" => Outcome::Answered,
             "closed" => Outcome::Closed,
             "waits then closed" => Outcome::WaitsThenClosed,
-            "forwarded then closed" => Outcome::ForwardedThenClosed,
             other => panic!("{other} is no outcome"),
         },
         fault: keys.take("fault").map(|fault| {

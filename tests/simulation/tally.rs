@@ -36,7 +36,8 @@ impl Tally {
                 format!("unknown {} {}", part.name(), side.name())
             }
             Outcome::CardRead(_) => "card read".to_owned(),
-            Outcome::Rejected(side, _) => format!("rejected {}", side.name()),
+            Outcome::Rejected(side, ..) => format!("rejected {}", side.name()),
+            Outcome::Uncarried { .. } => "uncarried".to_owned(),
             Outcome::Unsent { .. } => "unsent".to_owned(),
             Outcome::Unanswered { .. } => "unanswered".to_owned(),
             Outcome::Forgotten => "forgotten".to_owned(),

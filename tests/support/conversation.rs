@@ -30,6 +30,8 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) room: Room,
+    /// Sessions are sent no longer frames.
+    pub(crate) carries_max: usize,
     pub(crate) forwarded: Vec<Vec<u8>>,
     /// Frames up to this one were begun and cannot be taken back.
     pub(crate) begun: u64,
@@ -51,6 +53,10 @@ impl Sink for Port {
 
     fn withdraw(&mut self, sequence: Sequence) -> bool {
         sequence.0 > self.begun
+    }
+
+    fn carries(&self, frame: &[u8]) -> bool {
+        frame.len() <= self.carries_max
     }
 
     fn deliver(&mut self, session: SessionId, frame: &[u8]) -> bool {
@@ -130,6 +136,7 @@ impl Link {
         exchange.opened(SECOND);
         let port = Port {
             room: Room::Open,
+            carries_max: usize::MAX,
             forwarded: Vec::new(),
             begun: 0,
             delivered: Vec::new(),

@@ -2,8 +2,13 @@
 
 use super::{Choice, Conversation, candidates, choose, forget_oldest_if_full};
 use crate::clock::Moment;
+use crate::exchange::correlate::{of_kind, only_one_of_kind};
+use crate::exchange::identity::Identity;
 use crate::exchange::{ConnectionId, Outcome, Sink, Stray, Trace};
 use crate::iso8583::View;
+
+/// The field that an answer is found by, first of all.
+const STAN: u8 = 11;
 
 impl Conversation {
     /// The host answers.
@@ -24,7 +29,11 @@ impl Conversation {
         let all = candidates(0, &self.requests, &answer)
             .chain(candidates(1, &self.others, &answer))
             .chain(candidates(2, &self.late, &answer));
-        let found = match choose(&answer, all) {
+        let choice = match choose(&answer, all) {
+            Choice::None if ends_before_its_stan(view) => self.only_one_of_kind(&answer),
+            choice => choice,
+        };
+        let found = match choice {
             Choice::One(0, place) => self.requests.remove(place).ok_or(Stray::Unmatched),
             Choice::One(1, place) => self.others.remove(place).ok_or(Stray::Unmatched),
             Choice::One(_, place) => {
@@ -51,6 +60,13 @@ impl Conversation {
         }
     }
 
+    fn only_one_of_kind(&self, answer: &Identity) -> Choice {
+        let all = of_kind(0, &self.requests, answer)
+            .chain(of_kind(1, &self.others, answer))
+            .chain(of_kind(2, &self.late, answer));
+        only_one_of_kind(answer, all)
+    }
+
     /// The host has something to say of its own: the session that spoke last is to hear it.
     pub(in crate::exchange) fn host_originated(
         &mut self,
@@ -72,4 +88,9 @@ impl Conversation {
             *self.from_host.insert(identity, now.after(self.answer_timeout)) = connection;
         }
     }
+}
+
+/// Whether something of an answer could be read, and a fault lies before what would tell whose it is.
+fn ends_before_its_stan(view: &View<'_>) -> bool {
+    !view.fields().is_empty() && view.fault().is_some_and(|fault| fault.field <= STAN)
 }

@@ -3,9 +3,11 @@
 //! A reject is neither a request nor an answer. It ends the wait for the message that it names, so
 //! that nobody waits out a deadline for an answer that cannot come, and no limit sees it.
 
-use super::{Choice, Conversation, Message, answer_waiting, candidates, choose};
+use super::{
+    Choice, Conversation, Message, answer_waiting, candidates, choose, forget_oldest_if_full,
+};
 use crate::clock::Moment;
-use crate::exchange::{Flow, Outcome, Pass, Room, Side, Sink, Stray, Trace};
+use crate::exchange::{Flow, Outcome, Pass, Room, Side, Sink, Stray, Trace, record_form};
 use crate::iso8583::View;
 use crate::reason::Reason;
 use crate::wire::RejectCode;
@@ -21,7 +23,7 @@ impl Conversation {
         now: Moment,
         sink: &mut impl Sink,
     ) {
-        sink.record(Outcome::Rejected(Side::Host, code));
+        sink.record(Outcome::Rejected(Side::Host, code, Trace::of(view)));
         let choice = self.identifier.of_request(view).map_or(Choice::None, |sent| {
             let all = candidates(0, &self.requests, &sent)
                 .chain(candidates(1, &self.others, &sent))
@@ -30,9 +32,13 @@ impl Conversation {
         });
         match choice {
             Choice::One(0, place) => {
+                let identity = self.requests.identity(place).unwrap_or_default();
                 let Some(waiting) = self.requests.remove(place) else { return };
                 self.sessions.settle(waiting.session);
                 answer_waiting(waiting, Reason::Format, &self.gate, now, sink);
+                // Should the host answer it after all, that is too late.
+                forget_oldest_if_full(&mut self.late);
+                self.late.insert(identity, now.after(self.answer_timeout));
             }
             Choice::One(1, place) => {
                 let Some(waiting) = self.others.remove(place) else { return };
@@ -63,7 +69,8 @@ impl Conversation {
         if sink.room(frame.len()) == Room::Full {
             return Flow::Wait;
         }
-        sink.record(Outcome::Rejected(Side::Network, code));
+        record_form(Side::Network, view, sink);
+        sink.record(Outcome::Rejected(Side::Network, code, Trace::of(view)));
         if let Some(sent) = self.identifier.of_request(view)
             && let Choice::One(_, place) = choose(&sent, candidates(0, &self.from_host, &sent))
             && let Some(connection) = self.from_host.remove(place)

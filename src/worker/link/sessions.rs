@@ -35,8 +35,10 @@ impl Link {
         if let Some(more) = self.openings.pass(now) {
             info!(link = %self.name, %peer, open, more, "session opened");
         }
-        if open == 1 {
-            info!(link = %self.name, "link up");
+        if open == 1
+            && let Some(more) = self.ups.pass(now)
+        {
+            info!(link = %self.name, more, "link up");
         }
         Some(id)
     }
@@ -135,7 +137,9 @@ impl Link {
         let peer = session.peer;
         if left_over > 0 {
             let link = &self.name;
-            warn!(%link, %peer, bytes = left_over, "session ended in the middle of a frame");
+            if let Some(more) = self.faults.pass(self.port.now()) {
+                warn!(%link, %peer, bytes = left_over, more, "session ended in the middle of a frame");
+            }
         }
         self.exchange.half_closed(id);
         self.close_if_done(id);
@@ -166,7 +170,9 @@ impl Link {
         }
         if let Some(session) = self.port.session(id) {
             let (link, peer, cause) = (&self.name, session.peer, closed.name());
-            warn!(%link, %peer, cause, "closing session: {detail}");
+            if let Some(more) = self.faults.pass(self.port.now()) {
+                warn!(%link, %peer, cause, more, "closing session: {detail}");
+            }
         }
         self.close_session(id, closed.name());
     }
@@ -184,8 +190,10 @@ impl Link {
         if let Some(more) = self.closings.pass(self.port.now()) {
             info!(%link, %peer, open, owed, unwritten, more, "session closed: {why}");
         }
-        if open == 0 {
-            warn!(%link, "link down: no session is open");
+        if open == 0
+            && let Some(more) = self.downs.pass(self.port.now())
+        {
+            warn!(%link, more, "link down: no session is open");
         }
     }
 
