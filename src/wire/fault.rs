@@ -86,6 +86,8 @@ pub enum LikelyCause {
     NoLength,
     /// In this framing the bytes would be a frame that begins like a message.
     Framing(Framing),
+    /// What follows the length begins like a message: the frame may be as long as it says.
+    LongMessage,
 }
 
 impl LikelyCause {
@@ -100,6 +102,9 @@ impl LikelyCause {
             {
                 Self::AsciiLength
             }
+            _ if framing.is_prefix(buffer) && begins_like_a_message(framing.behind(buffer)) => {
+                Self::LongMessage
+            }
             _ => Self::of_another(buffer, framing, frame_bytes_max),
         }
     }
@@ -107,8 +112,10 @@ impl LikelyCause {
     fn of_another(buffer: &[u8], framing: Framing, frame_bytes_max: usize) -> Self {
         let begins_well = |other: &Framing| {
             let frame = other.announced_frame(buffer).filter(|bytes| *bytes <= frame_bytes_max);
-            let body = buffer.get(other.prefix_bytes()..).unwrap_or_default();
-            *other != framing && frame.is_some_and(|bytes| bytes > 4) && begins_like_a_message(body)
+            *other != framing
+                && other.is_prefix(buffer)
+                && frame.is_some_and(|bytes| bytes > 4)
+                && begins_like_a_message(other.behind(buffer))
         };
         Framing::ALL.into_iter().find(begins_well).map_or(Self::Unknown, Self::Framing)
     }
@@ -139,6 +146,9 @@ impl fmt::Display for LikelyCause {
                  messages sent without any length",
             ),
             Self::Framing(framing) => write!(f, ": this looks like {} framing", framing.name()),
+            Self::LongMessage => f.write_str(
+                ": a message seems to follow, raise frame_bytes_max if the peer sends such long ones",
+            ),
         }
     }
 }

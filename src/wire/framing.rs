@@ -213,6 +213,23 @@ impl Framing {
         written.read(digits)
     }
 
+    /// Whether the length at the head of `buffer` is whole, and the constant bytes around it are
+    /// right.
+    pub(super) fn is_prefix(self, buffer: &[u8]) -> bool {
+        match (self, buffer.get(..self.prefix_bytes())) {
+            (Self::Etx, _) | (_, None) => false,
+            (Self::Vmlh4, Some(prefix)) => prefix.ends_with(&[0, 0]),
+            (Self::Gicc4, Some(prefix)) => prefix.starts_with(&[0, 0]),
+            (Self::Rbp6, Some(prefix)) => prefix.starts_with(&RBP_PROTOCOL),
+            _ => true,
+        }
+    }
+
+    /// What follows the length at the head of `buffer`.
+    pub(super) fn behind(self, buffer: &[u8]) -> &[u8] {
+        buffer.get(self.prefix_bytes()..).unwrap_or_default()
+    }
+
     /// How long the frame at the head of `buffer` is said to be.
     pub(super) fn announced_frame(self, buffer: &[u8]) -> Option<usize> {
         self.announced(buffer)?.checked_sub(self.counted_beside())

@@ -110,6 +110,24 @@ impl Header {
         }
     }
 
+    /// How many bytes it has; a Visa header has more where it is a reject.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::None => 0,
+            Self::Tpdu { application_bytes } => {
+                TPDU_BYTES.saturating_add(usize::from(application_bytes))
+            }
+            Self::Visa => usize::from(VISA_BYTES),
+            Self::Base24 => BASE24_BYTES,
+            Self::Fixed { bytes } => usize::from(bytes),
+        }
+    }
+
+    /// Whether it is made of characters, as far as is known here.
+    pub const fn is_text(self) -> bool {
+        !matches!(self, Self::Tpdu { .. } | Self::Visa)
+    }
+
     /// Tells header and message apart.
     ///
     /// # Errors
@@ -118,18 +136,10 @@ impl Header {
         if self == Self::Visa {
             return open_visa(frame);
         }
-        let bytes = match self {
-            Self::None | Self::Visa => 0,
-            Self::Tpdu { application_bytes } => {
-                TPDU_BYTES.saturating_add(usize::from(application_bytes))
-            }
-            Self::Base24 if !BASE24_MARK.starts_with(frame.get(..3).unwrap_or(frame)) => {
-                return Err(HeaderFault::Unknown);
-            }
-            Self::Base24 => BASE24_BYTES,
-            Self::Fixed { bytes } => usize::from(bytes),
-        };
-        let (header, body) = frame.split_at_checked(bytes).ok_or(HeaderFault::Truncated)?;
+        if self == Self::Base24 && !BASE24_MARK.starts_with(frame.get(..3).unwrap_or(frame)) {
+            return Err(HeaderFault::Unknown);
+        }
+        let (header, body) = frame.split_at_checked(self.bytes()).ok_or(HeaderFault::Truncated)?;
         Ok(Opened { header, body, rejected: None })
     }
 

@@ -327,5 +327,10 @@ mod tests {
             assert!(said.ends_with("this looks like be16 framing"), "{said}");
         }
         assert!(!says(Framing::Be16, &[0xFF, 0xFF, b'0', b'1']).contains("looks like"));
+        let long = says(Framing::Be16, b"\x10\x010100723A");
+        assert!(long.contains("raise frame_bytes_max"), "{long}");
+        // In none of the framings would these constant bytes be right.
+        let other = says(Framing::Be24, b"\x01\x00\x00\xff\xff\xff\x600100");
+        assert!(!other.contains("looks like"), "{other}");
     }
 }
