@@ -15,7 +15,7 @@ use crate::traffic::Bin;
 pub const PAN_DIGITS_MAX: usize = 19;
 
 /// Shortest number of a payment card, in digits.
-const CARD_DIGITS_MIN: usize = 13;
+pub const CARD_DIGITS_MIN: usize = 13;
 
 /// A card number's digits, in the order in which they are embossed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,7 +88,10 @@ pub fn is_card_number(digits: &[u8]) -> bool {
 
 /// Whether such a number stands anywhere in a text, with other digits before or behind it.
 pub fn holds_card_number(text: &[u8]) -> bool {
-    (CARD_DIGITS_MIN..=PAN_DIGITS_MAX).any(|digits| text.windows(digits).any(is_card_number))
+    // No scheme's number begins with 0, and a row of zeros has the right check digit.
+    let begins = |run: &[u8]| run.first() != Some(&b'0');
+    (CARD_DIGITS_MIN..=PAN_DIGITS_MAX)
+        .any(|digits| text.windows(digits).any(|run| begins(run) && is_card_number(run)))
 }
 
 /// First six and last four digits; all but the last digit of a number too short to hide anything.

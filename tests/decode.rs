@@ -24,10 +24,12 @@ mod leaks;
 #[path = "decode/rows.rs"]
 mod rows;
 
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::LazyLock;
 
 use leaks::{assert_silent, secrets};
-use rows::{Expected, Row, masked, rows};
+use rows::{Expected, Row, config_of, masked, rows};
 use serde_json::{Value, json};
 use support::hex::to_hex;
 use support::message::{Layout, Message};
@@ -67,6 +69,18 @@ fn decode(arguments: &[&str]) -> Said {
     Said::of(command.arg("decode").args(arguments).stdin(Stdio::null()).output().unwrap())
 }
 
+/// A file of this test's own.
+fn temporary(name: &str, bytes: &[u8]) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+        .join(format!("decode-{}-{name}", std::process::id()));
+    std::fs::write(&path, bytes).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+/// The configuration with the dialects of those rows that no preset reads.
+static CONFIG: LazyLock<String> =
+    LazyLock::new(|| temporary("dialects.toml", config_of(&rows()).as_bytes()));
+
 /// Decodes a row as it is to be read.
 fn decode_row(row: &Row, more: &[&str]) -> Said {
     let dialect = row.reading_dialect();
@@ -86,7 +100,7 @@ fn rows_of_presets() -> Vec<Row> {
 #[test]
 fn every_message_of_the_fixtures_is_told_field_by_field() {
     let mut told = 0;
-    for row in rows_of_presets() {
+    for row in rows() {
         told += 1;
         let said = decode_row(&row, &["--json"]);
         assert_eq!((said.code, said.err.as_str()), (SOUND, ""), "{}", row.id);
@@ -94,7 +108,8 @@ fn every_message_of_the_fixtures_is_told_field_by_field() {
         assert_eq!(objects.len(), 1, "{}", row.id);
         check(&row, &objects[0]);
     }
-    assert_eq!(told, 47);
+    assert_eq!(told, 58);
+    assert_eq!(rows_of_presets().len(), 47);
 }
 
 /// Compares what was printed of a row with what its table says.
@@ -138,7 +153,7 @@ fn check(row: &Row, object: &Value) {
 #[test]
 fn the_text_for_people_has_the_same_lines() {
     let mut told = 0;
-    for row in rows_of_presets() {
+    for row in rows() {
         let said = decode_row(&row, &[]);
         assert_eq!((said.code, said.err.as_str()), (SOUND, ""), "{}", row.id);
         let mut lines = said.out.lines();
@@ -167,7 +182,7 @@ fn the_text_for_people_has_the_same_lines() {
             assert!(line.contains(" byte") && line.ends_with(&format!("  {shown}")), "{line}");
         }
     }
-    assert_eq!(told, 42);
+    assert_eq!(told, 53);
 }
 
 /// A header and a bitmap are hexadecimal digits in which anything may be found by chance. They were
@@ -187,7 +202,7 @@ fn without_header_and_bitmap(row: &Row, said: &str) -> String {
 #[test]
 fn nothing_that_is_masked_is_in_what_is_printed() {
     let mut searched = 0;
-    for row in rows_of_presets().iter().filter(|row| row.is_message()) {
+    for row in rows().iter().filter(|row| row.is_message()) {
         let secrets = secrets(row);
         searched += secrets.len();
         for more in [&[][..], &["--json"]] {

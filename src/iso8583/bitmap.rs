@@ -94,7 +94,8 @@ impl BitmapLayout {
         (words, None)
     }
 
-    /// Appends the bitmap of `fields`, in as many words as they and the rule need.
+    /// Appends the bitmap of `fields`, in as many words as they and the rule need. One in place of
+    /// field 65 is announced here and appended by [`BitmapLayout::write_third`].
     pub(crate) fn write(self, fields: &FieldSet, out: &mut Vec<u8>) {
         let [first, second, third] = fields.words();
         let needed = if third != 0 {

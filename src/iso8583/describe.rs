@@ -14,7 +14,7 @@ use super::fault::Unreadable;
 use super::mti::Mti;
 use super::reader::Reader;
 use super::view::View;
-use crate::pan::holds_card_number;
+use crate::pan::{CARD_DIGITS_MIN, PAN_DIGITS_MAX, holds_card_number};
 use showing::Showing;
 pub use showing::Shown;
 
@@ -94,7 +94,7 @@ impl Description {
         let mut description = Self {
             bytes: view.body().len(),
             mti: Some(view.mti()),
-            bitmap: bitmap(dialect, view.body()),
+            bitmap: bitmap(view),
             fields: fields(view),
             fault,
         };
@@ -136,11 +136,32 @@ impl Description {
     /// Whether MTI and bitmap can be what they were read as, and are not digits of a card number
     /// that a wrong header or framing put in their place.
     fn begins_like_a_message(&self, view: &View<'_>) -> bool {
+        if view.mti().unknown_part().is_some() {
+            return false;
+        }
         let bitmap = self.bitmap.as_ref().map_or("", |bitmap| bitmap.hex.as_str());
-        let head = format!("{}{bitmap}", view.mti());
-        view.mti().unknown_part().is_none()
-            && (showing::is_anchored(view) || !holds_card_number(head.as_bytes()))
+        if is_length_and_card(bitmap) {
+            return false;
+        }
+        // A card number that begins in the bitmap may end in the first field.
+        let at = self.fields.first().map_or(view.body().len(), |field| field.at);
+        let after = view.body().get(at..).unwrap_or_default();
+        let after = after.get(..PAN_DIGITS_MAX).unwrap_or(after);
+        let half_bytes: String = after.iter().map(|byte| format!("{byte:02X}")).collect();
+        let characters: String = after.iter().map(|byte| char::from(*byte)).collect();
+        let may_hold_card = [half_bytes, characters]
+            .iter()
+            .any(|after| holds_card_number(format!("{}{bitmap}{after}", view.mti()).as_bytes()));
+        showing::is_anchored(view) || !may_hold_card
     }
+}
+
+/// Whether a bitmap looks like the beginning of a card number behind its length, two digits a byte:
+/// in a message cut off at its front, what stands in the place of an MTI and a bitmap most often is.
+fn is_length_and_card(bitmap: &str) -> bool {
+    let (length, digits) = bitmap.split_at_checked(2).unwrap_or_default();
+    matches!(length.parse(), Ok(CARD_DIGITS_MIN..=PAN_DIGITS_MAX))
+        && digits.bytes().take(CARD_DIGITS_MIN).all(|digit| digit.is_ascii_digit())
 }
 
 fn fields(view: &View<'_>) -> Vec<DescribedField> {
@@ -169,13 +190,15 @@ fn name_of(dialect: &Dialect, de: u8) -> String {
 }
 
 /// The words that were sent, and the fields that they announce.
-fn bitmap(dialect: &Dialect, body: &[u8]) -> Option<Bitmap> {
-    let (layout, mut reader) = (dialect.bitmap(), Reader::new(body));
-    dialect.mti().read(&mut reader).ok()?;
-    let start = reader.at();
-    let announced = layout.read(&mut reader).ok()?;
-    let mut reader = Reader::new(body.get(start..)?);
-    let (words, _) = layout.words(&mut reader);
-    let hex = words.iter().map(|word| format!("{word:016X}")).collect();
-    Some(Bitmap { hex, announced })
+fn bitmap(view: &View<'_>) -> Option<Bitmap> {
+    let (layout, announced) = (view.dialect().bitmap(), view.announced());
+    let mut reader = Reader::new(view.body());
+    view.dialect().mti().read(&mut reader).ok()?;
+    let (words, fault) = layout.words(&mut reader);
+    let mut hex: String = words.iter().map(|word| format!("{word:016X}")).collect();
+    let [_, _, third] = announced.words();
+    if layout.third.is_some() && third != 0 {
+        hex.push_str(&format!("{third:016X}"));
+    }
+    fault.is_none().then_some(Bitmap { hex, announced })
 }

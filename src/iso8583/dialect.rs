@@ -190,6 +190,15 @@ impl Dialect {
         self.fields.get(usize::from(de))?.as_ref()
     }
 
+    /// Whether all of a message is characters, so that none of its bytes is a control character but
+    /// by the will of who wrote a text.
+    pub fn is_text(&self) -> bool {
+        let bitmaps = [Some(self.bitmap.encoding), self.bitmap.third];
+        self.mti != MtiEncoding::Bcd
+            && !bitmaps.contains(&Some(BitmapEncoding::Binary))
+            && self.fields.iter().flatten().all(FieldSpec::is_text)
+    }
+
     /// What a field is called, for people; empty if its table leaves it out.
     pub fn field_name(&self, de: u8) -> Option<&str> {
         self.names.get(&de).map(|name| &**name)

@@ -5,7 +5,7 @@
 
 use super::ebcdic;
 use super::fault::FaultKind;
-use super::length::{Length, halves};
+use super::length::{Length, LengthEncoding, halves};
 use super::reader::Reader;
 use crate::traffic::Text;
 
@@ -112,6 +112,20 @@ pub enum Misfit {
 }
 
 impl FieldSpec {
+    /// Whether it is characters, its length prefix included.
+    pub(super) fn is_text(&self) -> bool {
+        let prefix =
+            !matches!(self.length.encoding(), Some(LengthEncoding::Bcd | LengthEncoding::Binary));
+        let data = matches!(
+            self.data,
+            DataEncoding::Ascii
+                | DataEncoding::Ebcdic
+                | DataEncoding::HexAscii
+                | DataEncoding::HexEbcdic
+        );
+        prefix && data
+    }
+
     /// What is refused here would be refused in every message.
     ///
     /// # Errors
@@ -241,44 +255,6 @@ impl FieldSpec {
             (false, true) => false,
             _ => left,
         }
-    }
-
-    /// The number it holds. Digits only: a sign or a blank is no length.
-    pub(super) fn read(self, reader: &mut Reader<'_>) -> Result<usize, FaultKind> {
-        let bytes = reader.take(self.bytes()).ok_or(FaultKind::Truncated)?;
-        let number = match self.encoding {
-            LengthEncoding::Ascii => number(10, bytes.iter().map(|byte| byte.wrapping_sub(b'0'))),
-            LengthEncoding::Ebcdic => {
-                number(10, bytes.iter().map(|byte| byte.wrapping_sub(ebcdic::ZERO)))
-            }
-            LengthEncoding::Bcd => number(10, halves(bytes)),
-            LengthEncoding::Binary => number(16, halves(bytes)),
-        };
-        number.ok_or(FaultKind::Length)
-    }
-
-    /// Appends `count`, which has no more digits than the prefix.
-    pub(crate) fn write(self, count: usize, out: &mut Vec<u8>) {
-        let mut digits = [0u8; 6];
-        let mut left = count;
-        for digit in digits.iter_mut().rev() {
-            let binary = self.encoding == LengthEncoding::Binary;
-            let (rest, last) = if binary { (left >> 4, left & 15) } else { (left / 10, left % 10) };
-            *digit = last as u8;
-            left = rest;
-        }
-        let zero = match self.encoding {
-            LengthEncoding::Ascii => b'0',
-            LengthEncoding::Ebcdic => ebcdic::ZERO,
-            LengthEncoding::Bcd | LengthEncoding::Binary => {
-                let (pairs, _) = digits.as_chunks::<2>();
-                let unused = pairs.len().saturating_sub(self.bytes());
-                out.extend(pairs.iter().skip(unused).map(|[high, low]| high << 4 | low));
-                return;
-            }
-        };
-        let unused = digits.len().saturating_sub(self.bytes());
-        out.extend(digits.iter().skip(unused).map(|digit| digit | zero));
     }
 }
 

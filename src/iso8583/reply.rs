@@ -7,6 +7,7 @@
 
 use super::bitmap::THIRD_BITMAP;
 use super::code::{self, LocalCode};
+use super::dialect::Dialect;
 use super::ebcdic;
 use super::field::{DataEncoding, FieldSpec, Padding, Unit};
 use super::field_set::FieldSet;
@@ -145,6 +146,15 @@ pub fn compose(view: &View<'_>, echo: &FieldSet, out: &mut Vec<u8>) -> Result<Sl
         return Err(NoReply::ResponseCode);
     }
     Ok(slot)
+}
+
+/// Whether an answer in this dialect to a message of a version can say `code` in its Field 39; `None`
+/// when no code of that version fits there.
+pub fn can_say(dialect: &Dialect, version: u8, code: LocalCode) -> Option<bool> {
+    let spec = dialect.field(RESPONSE_CODE)?;
+    let size = Room::of(spec, version)?.size;
+    let slot = Slot { at: 0, size, data: spec.data, padding: spec.padding, version };
+    Some(slot.write(&mut vec![0; usize::from(size)], code))
 }
 
 /// What Field 39 takes with a code of one version in it.

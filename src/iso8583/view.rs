@@ -95,6 +95,11 @@ impl<'a> View<'a> {
         self.fields
     }
 
+    /// The fields that the bitmap says the message has, read or not.
+    pub(super) const fn announced(&self) -> FieldSet {
+        self.announced
+    }
+
     /// A field's data as they are on the wire, without length prefix.
     #[inline]
     pub fn raw(&self, de: u8) -> Option<&'a [u8]> {

@@ -65,14 +65,6 @@ fn a_message_may_be_longer_than_any_is() {
     );
 }
 
-/// A file of this test's own.
-fn temporary(name: &str, bytes: &[u8]) -> String {
-    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("decode-{}-{name}", std::process::id()));
-    std::fs::write(&path, bytes).unwrap();
-    path.to_str().unwrap().to_owned()
-}
-
 #[test]
 fn a_bitmap_may_break_off_or_be_none() {
     for (dialect, message, words) in [
@@ -309,4 +301,24 @@ fn of_a_message_with_a_fault_less_is_shown() {
             (41, None),
         ]
     );
+}
+
+/// A capture that was cut off at its front: the last bytes of a bitmap read as an MTI, the length and
+/// the head of a card number as a bitmap, and the rest of it as a field that may be shown.
+#[test]
+fn a_card_number_in_the_place_of_a_bitmap_is_shown_neither_there_nor_in_the_field_behind_it() {
+    let behind = "83000000000000001234042009061300000136453917806241";
+    for card in ["4539178062415383", "4111111111111111"] {
+        let (head, tail) = card.split_at(14);
+        let hex = format!("020016{head}{tail}{}", &behind[2..]);
+        for dialect in ["iso87_bcd", "iso87_bcd_left", "cup_pos_bcd", "iso93_bcd"] {
+            for arguments in
+                [&["--dialect", dialect, &hex][..], &["--json", "--dialect", dialect, &hex]]
+            {
+                let said = decode(arguments);
+                assert_eq!(said.code, FAULTY, "{}", said.out);
+                assert!(!said.out.contains(&head[..10]), "{}", said.out);
+            }
+        }
+    }
 }

@@ -1,20 +1,12 @@
 //! How a message is given, and what is no way of giving one.
 
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::{CONFIGURATION, FAULTY, SOUND, Said, USAGE, decode, temporary};
 use crate::support::hex::{from_hex, to_hex};
 use crate::support::message::Message;
-
-/// A file of this test's own.
-fn file(name: &str, bytes: &[u8]) -> String {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
-        .join(format!("decode-{}-{name}", std::process::id()));
-    std::fs::write(&path, bytes).unwrap();
-    path.to_str().unwrap().to_owned()
-}
+use crate::support::proxy::tollgate;
 
 fn decode_from_standard_input(arguments: &[&str], input: &[u8]) -> Said {
     let mut child = Command::new(env!("CARGO_BIN_EXE_tollgate"))
@@ -40,8 +32,8 @@ fn a_message_is_taken_from_wherever_it_is() {
     assert!(expected.out.contains("000123"), "{}", expected.out);
     let bytes = from_hex(ECHO);
     let spaced: Vec<&str> = (0..ECHO.len()).step_by(4).map(|at| &ECHO[at..at + 4]).collect();
-    let hex_file = file("hex", format!("{}\n", spaced.join(" \t\r\n")).as_bytes());
-    let raw_file = file("raw", &bytes);
+    let hex_file = temporary("hex", format!("{}\n", spaced.join(" \t\r\n")).as_bytes());
+    let raw_file = temporary("raw", &bytes);
     let blanks = spaced.join(" ");
     let given: [&[&str]; 4] = [&[&blanks], &spaced, &[&hex_file], &[&raw_file]];
     for given in given {
@@ -59,13 +51,14 @@ fn a_message_is_taken_from_wherever_it_is() {
 fn a_file_of_digits_is_hexadecimal_unless_only_its_digits_are_a_message() {
     let raw = from_hex(ECHO);
     assert!(raw.iter().all(u8::is_ascii_digit));
-    let said = decode(&["--dialect", "iso87_ascii", &file("digits", &raw)]);
+    let said = decode(&["--dialect", "iso87_ascii", &temporary("digits", &raw)]);
     assert!(said.code == SOUND && said.out.contains("000123"), "{}", said.out);
-    let bcd = file("bcd", b"08000020000000000000000456");
+    let bcd = temporary("bcd", b"08000020000000000000000456");
     let said = decode(&["--dialect", "iso87_bcd", &bcd]);
     assert!(said.code == SOUND && said.out.contains("000456"), "{}", said.out);
     // Neither is without a fault: as hexadecimal, then.
-    let said = decode(&["--dialect", "iso87_bcd", &file("neither", b"0800002000000000000000")]);
+    let said =
+        decode(&["--dialect", "iso87_bcd", &temporary("neither", b"0800002000000000000000")]);
     assert!(said.code == FAULTY && said.out.contains(" 11 bytes"), "{}", said.out);
 }
 
@@ -89,11 +82,11 @@ fn a_command_line_at_fault_is_a_usage_error_that_repeats_nothing() {
     let odd = format!("{card}4");
     let no_file = format!("./{card}.hex");
     let twice = format!("{card}.hex");
-    let empty = file("empty", b"");
+    let empty = temporary("empty", b"");
     let ascii = ["--dialect", "iso87_ascii"];
     for (arguments, words) in [
         (vec![card], "--dialect"),
-        (vec!["--dialect", "iso87", card], "unknown dialect; write a preset (iso87_ascii, "),
+        (vec!["--dialect", "iso87", card], "there is no such dialect; there are iso87_ascii, "),
         ([&ascii[..], &["--framing", "be17", card]].concat(), "unknown framing; write none, be16,"),
         ([&ascii[..], &["--header", "tpdu+0", card]].concat(), "unknown header; write one of none"),
         ([&ascii[..], &[&odd]].concat(), "INPUT has 17 hexadecimal digits: a byte takes two"),
@@ -138,7 +131,7 @@ fn a_message_in_a_wrong_place_of_the_command_line_is_not_repeated() {
 
 #[test]
 fn a_configuration_at_fault_is_said_with_its_faults() {
-    let config = temporary("wrong.toml", b"[node]\nworker = 1\n");
+    let config = temporary("wrong.toml", b"[dialect.own]\nbasis = \"iso87_bcd\"\n");
     let said = decode(&["--config", &config, "--dialect", "iso87_ascii", ECHO]);
     assert_eq!((said.code, said.out.as_str()), (CONFIGURATION, ""));
     assert!(said.err.contains("line 2: "), "{}", said.err);
@@ -146,7 +139,7 @@ fn a_configuration_at_fault_is_said_with_its_faults() {
 
 #[test]
 fn an_input_of_more_than_16_mib_is_refused() {
-    let large = file("large", &vec![0; (16 << 20) + 1]);
+    let large = temporary("large", &vec![0; (16 << 20) + 1]);
     let said = decode(&["--dialect", "iso87_ascii", "--framing", "be16", &large]);
     std::fs::remove_file(large).unwrap();
     assert_eq!((said.code, said.out.as_str()), (USAGE, ""));

@@ -139,7 +139,7 @@ impl Message {
             Err(why) => Description::unreadable(layout, opened.body, why),
         };
         let proven = description.fault.is_none();
-        let shown = shows(reading.header, opened.header, proven);
+        let shown = shows(reading.header, opened.header, frame.len(), proven);
         Ok(Self {
             header: shown.then(|| hex(opened.header)),
             rejected: opened.rejected,
@@ -151,17 +151,30 @@ impl Message {
 
 /// Whether a header may be shown: a network's holds no card data, but behind a wrong framing or
 /// with a wrong length what is taken for one may be a piece of the message.
-fn shows(header: Header, bytes: &[u8], proven: bool) -> bool {
+fn shows(header: Header, bytes: &[u8], frame_bytes: usize, proven: bool) -> bool {
     match header {
-        Header::None | Header::Visa | Header::Base24 => true,
+        Header::None => true,
         Header::Tpdu { application_bytes: 0 } => proven || bytes.first() == Some(&TPDU_MARK),
-        Header::Tpdu { .. } => proven,
+        Header::Tpdu { .. } => {
+            let application = bytes.get(TPDU_BYTES..).unwrap_or_default();
+            proven && !holds_digits_of_a_card(application)
+        }
+        // It says how long the frame is, which no piece of a message does.
+        Header::Visa => {
+            proven
+                && matches!(bytes, [_, _, _, high, low, ..]
+            if usize::from(u16::from_be_bytes([*high, *low])) == frame_bytes)
+        }
+        // Twelve characters have no room for a card number.
+        Header::Base24 => proven && bytes.is_ascii(),
         Header::Fixed { .. } => proven && !holds_digits_of_a_card(bytes),
     }
 }
 
 /// The first byte of nearly every TPDU.
 pub(super) const TPDU_MARK: u8 = 0x60;
+/// How long a TPDU is; an application's own header comes behind it.
+const TPDU_BYTES: usize = 5;
 
 fn holds_digits_of_a_card(bytes: &[u8]) -> bool {
     let characters = bytes.iter().map(|byte| match byte {
