@@ -3,8 +3,10 @@
 mod check;
 mod decode;
 mod demo;
+mod dialect;
 mod run;
 
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -54,10 +56,23 @@ enum Command {
     },
 }
 
+/// Whether an error quotes what may be a piece of a message: digits that were put where an option
+/// or a command should stand.
+fn may_repeat_a_message(error: &clap::Error) -> bool {
+    let text = error.to_string();
+    let mut words = text.split(|character: char| !character.is_ascii_alphanumeric());
+    words.any(|word| word.len() >= 8 && word.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 /// Reads the command line and does what it says.
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
+        Err(error) if may_repeat_a_message(&error) => {
+            let why = "error: the command line cannot be read, and may hold a message; see --help";
+            let _ = writeln!(std::io::stderr().lock(), "{why}");
+            return EXIT_USAGE.into();
+        }
         Err(error) => {
             // Help and version come this way too, and are no errors. A closed terminal cannot be
             // told anything.
@@ -67,7 +82,7 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run { config } => run::run(&config),
-        Command::Check { config } => check::check(&config),
+        Command::Check { config, dialect } => check::check(config.as_deref(), dialect.as_deref()),
         Command::Decode(arguments) => decode::decode(&arguments),
         Command::Demo { seconds } => demo::demo(std::time::Duration::from_secs(seconds)),
     }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use tollgate::config::{Config, Faults, LoadError};
 use tollgate::limits::rule;
 
-const INVALID: usize = 110;
+const INVALID: usize = 114;
 const VALID: usize = 7;
 
 fn root() -> PathBuf {

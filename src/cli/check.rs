@@ -4,60 +4,46 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::{EXIT_CONFIG, EXIT_USAGE};
+use super::{EXIT_CONFIG, dialect};
 use crate::config::Config;
 use crate::iso8583::{BitmapEncoding, BitmapLayout, BitmapRule, Dialect, MtiEncoding};
 
 /// Says what is wrong with a configuration, or what it amounts to, or what a dialect is.
 pub(super) fn check(path: Option<&Path>, dialect: Option<&str>) -> ExitCode {
-    let config = match path.map(|path| (path, Config::load(path))) {
-        Some((path, Err(error))) => {
-            let _ = writeln!(io::stderr().lock(), "{}: {error}", path.display());
-            return EXIT_CONFIG.into();
-        }
-        Some((path, Ok(config))) => Some((path, config)),
-        None => None,
-    };
-    let mut out = io::stdout().lock();
+    match (dialect, path) {
+        (Some(name), config) => match dialect::find(config, name) {
+            Ok(dialect) => print(|out| out.write_all(dialect_in_words(name, &dialect).as_bytes())),
+            Err(none) => none.tell(),
+        },
+        (None, Some(path)) => match Config::load(path) {
+            Ok(config) => print(|out| describe(path, &config, out)),
+            Err(error) => {
+                let _ = writeln!(io::stderr().lock(), "{}: {error}", path.display());
+                EXIT_CONFIG.into()
+            }
+        },
+        (None, None) => ExitCode::SUCCESS,
+    }
+}
+
+fn print(write: impl FnOnce(&mut io::StdoutLock<'_>) -> io::Result<()>) -> ExitCode {
     // Whoever closed the pipe does not want to read it.
-    let _ = match (dialect, config) {
-        (Some(name), config) => {
-            let config = config.as_ref().map(|(_, config)| config);
-            let Some(text) = dialect_in_words(name, config) else {
-                let _ = writeln!(io::stderr().lock(), "{}", unknown(name, config));
-                return EXIT_USAGE.into();
-            };
-            out.write_all(text.as_bytes())
-        }
-        (None, Some((path, config))) => describe(path, &config, &mut out),
-        (None, None) => Ok(()),
-    };
+    let _ = write(&mut io::stdout().lock());
     ExitCode::SUCCESS
 }
 
-fn unknown(name: &str, config: Option<&Config>) -> String {
-    let own = config.into_iter().flat_map(|config| &config.dialects).map(|(name, _)| name.as_str());
-    let names: Vec<&str> = own.chain(Dialect::PRESETS.iter().copied()).collect();
-    let own = if config.is_none() { "; one of your own needs --config FILE" } else { "" };
-    format!("there is no dialect {name:?}; there are {}{own}", names.join(", "))
-}
-
-fn dialect_in_words(name: &str, config: Option<&Config>) -> Option<String> {
-    let dialect = match config {
-        Some(config) => config.dialect(name)?,
-        None => Dialect::preset(name)?.into(),
-    };
+fn dialect_in_words(name: &str, dialect: &Dialect) -> String {
     let mti = match dialect.mti() {
         MtiEncoding::Ascii => "four ASCII digits",
         MtiEncoding::Ebcdic => "four EBCDIC digits",
         MtiEncoding::Bcd => "two bytes of two digits each",
     };
-    let fields = table(&dialect);
-    Some(format!(
+    let fields = table(dialect);
+    format!(
         "dialect {name}\nmti: {}, {mti}\nbitmap: {}\n\n{fields}",
         dialect.mti().word(),
         bitmap_in_words(dialect.bitmap()),
-    ))
+    )
 }
 
 fn bitmap_in_words(layout: BitmapLayout) -> String {

@@ -17,9 +17,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::{EXIT_CONFIG, EXIT_FORCED, EXIT_USAGE};
-use crate::config::{Config, LoadError};
-use crate::iso8583::Dialect;
+use super::dialect::NoDialect;
+use super::{EXIT_FORCED, EXIT_USAGE};
 use crate::wire::{Framing, Header, HeaderFault, RejectCode};
 use fits::{Search, Subject, search};
 use input::Input;
@@ -112,7 +111,7 @@ pub(super) fn decode(arguments: &Arguments) -> ExitCode {
             text::write(&reading, number, record, &mut out)
         })
     };
-    // Whoever closed the pipe does not want to read it.
+    // Whoever closed the pipe has not heard whether the rest is sound.
     match told.and_then(|sound| out.flush().map(|()| sound)) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) | Err(_) => EXIT_FORCED.into(),
@@ -135,22 +134,10 @@ fn reading(arguments: &Arguments) -> Result<Reading, Refusal> {
     Ok(Reading { framing, header, dialect: dialect(arguments)? })
 }
 
-/// A dialect of the configuration comes before a preset of the same name.
 fn dialect(arguments: &Arguments) -> Result<NamedDialect, Refusal> {
     let name = arguments.dialect.as_str();
-    if let Some(path) = &arguments.config {
-        Config::load(path).map_err(|error: LoadError| Refusal {
-            exit: EXIT_CONFIG,
-            why: format!("{}: {error}", path.display()),
-        })?;
-    }
-    let layout = Dialect::preset(name).map(Arc::new).ok_or_else(|| {
-        let presets = Dialect::PRESETS.join(", ");
-        Refusal::usage(format!(
-            "unknown dialect; write a preset ({presets}), or a dialect of the configuration that \
-             --config names"
-        ))
-    })?;
+    let found = super::dialect::find(arguments.config.as_deref(), name);
+    let layout = found.map_err(|NoDialect { exit, why }| Refusal { exit, why })?;
     Ok(NamedDialect { name: Arc::from(name), layout })
 }
 

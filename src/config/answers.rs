@@ -8,14 +8,15 @@ use super::reader::{Placed, Section, Seen};
 use super::value::{self, one_of};
 use crate::exchange;
 use crate::gate::{Codes, LocalAnswers, Malformed, Settings};
-use crate::iso8583::{FieldSet, LocalCode, NEVER_ECHOED, approves};
+use crate::iso8583::{Dialect, FieldSet, LocalCode, NEVER_ECHOED, approves, can_say};
 use crate::reason::Reason;
 
 /// The trace number, by which whoever asked knows the answer again.
 const STAN: u8 = 11;
 const FIELDS_REMEDY: &str = "write field numbers, such as [7, 11, 37]";
 
-pub(super) fn read(section: &Section<'_>) -> Option<Settings> {
+/// Reads how a link answers; `None` for the dialect is one with a fault.
+pub(super) fn read(section: &Section<'_>, dialect: Option<&Dialect>) -> Option<Settings> {
     let echo = fields(section, "echo", &Settings::ECHO, why_not_echoed);
     if let Some(fields) = &echo
         && !fields.value.contains(&STAN)
@@ -29,7 +30,7 @@ pub(super) fn read(section: &Section<'_>) -> Option<Settings> {
     let choices = Malformed::ALL.map(|choice| (choice.name(), choice));
     let malformed = value::choice(choices, value::none_later);
     let malformed = section.or("malformed", Malformed::default(), malformed);
-    let codes = codes(section.table("codes"));
+    let codes = codes(section.table("codes"), dialect);
     Some(Settings {
         echo: FieldSet::of(&echo?.value),
         codes: codes?,
@@ -94,18 +95,29 @@ fn why_not_echoed(field: u8) -> Option<&'static str> {
     }
 }
 
-fn codes(section: Section<'_>) -> Option<Codes> {
+fn codes(section: Section<'_>, dialect: Option<&Dialect>) -> Option<Codes> {
     let mut codes = Codes::default();
     let mut sound = true;
     for reason in Reason::ALL {
-        match section.optional(reason.name(), code).map(|read| read.value) {
-            Some(Some(code)) => codes = codes.with(reason, code),
-            Some(None) => {}
-            None => sound = false,
+        let Some(Placed { value, place }) = section.optional(reason.name(), code) else {
+            sound = false;
+            continue;
+        };
+        let Some(code) = value else { continue };
+        if dialect.is_some_and(|dialect| cannot_say(dialect, code)) {
+            let problem =
+                format!("field 39 of the dialect holds digits, not {}", quoted(code.in_1987()));
+            section.fault(&place, &Wrong::new(problem, "write a code of digits"));
         }
+        codes = codes.with(reason, code);
     }
     section.finish(&["velocity"]);
     sound.then_some(codes)
+}
+
+/// Whether a code cannot be written where others can: whom it is meant for would get no answer.
+fn cannot_say(dialect: &Dialect, code: LocalCode) -> bool {
+    (0..=2).any(|version| can_say(dialect, version, code) == Some(false))
 }
 
 fn code(value: &DeValue<'_>) -> Result<LocalCode, Wrong> {

@@ -22,7 +22,8 @@ impl Fault {
     pub(super) fn new(place: &Place, wrong: &Wrong) -> Self {
         Self {
             line: place.line,
-            key: without_card_numbers(&place.key),
+            // A key of the file may be anything, also what a terminal would obey.
+            key: without_card_numbers(&place.key.escape_debug().to_string()),
             problem: without_card_numbers(&wrong.problem),
             remedy: without_card_numbers(&wrong.remedy),
         }

@@ -129,9 +129,13 @@ fn read_one(
     let upstream = upstream.and_then(|named| upstreams.choose(section, &named));
     let session = session(section, framing, upstream.as_ref());
     let header = section.or("header", Header::None, header);
+    if let (Some(session), Some(header)) = (&session, &header) {
+        header_must_fit(section, header, session.frame_bytes_max);
+    }
     let dialect = section.required("dialect", &dialects.remedy(), |value| dialects.choose(value));
     let exchange = exchange(section, upstream.as_ref());
-    let gate = answers::read(section);
+    let named = dialect.as_ref().and_then(|named| named.value.as_deref());
+    let gate = answers::read(section, named);
     let host_down = value::choice(
         [("answer", HostDown::Answer), ("close", HostDown::Close)],
         value::none_later,
@@ -252,6 +256,19 @@ fn session(
         frame_timeout: frame_timeout?.value,
         idle_timeout: idle_timeout?.value,
     })
+}
+
+/// Behind its header a message must have room.
+fn header_must_fit(section: &Section<'_>, header: &Placed<Header>, frame_bytes_max: usize) {
+    let least = FRAME_BYTES_MIN.saturating_add(header.value.bytes());
+    if frame_bytes_max < least {
+        let problem = format!(
+            "a header of {} bytes leaves no room for a message in {frame_bytes_max}",
+            header.value.bytes()
+        );
+        let remedy = format!("write a frame_bytes_max of {least} or more");
+        section.fault(&header.place, &Wrong::new(problem, remedy));
+    }
 }
 
 /// What came in must be able to go out: to the host in its framing, and back in the link's.

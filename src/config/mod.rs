@@ -72,18 +72,7 @@ impl Config {
     /// # Errors
     /// All that is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Faults> {
-        let report = Report::new(text);
-        let (document, errors) = DeTable::parse_recoverable(text);
-        for error in &errors {
-            report.add_syntax(text, error);
-        }
-        // What TOML itself cannot read is not there to be read: more faults would be false ones.
-        let config = if errors.is_empty() {
-            Self::read(Section::root(&report, document.get_ref()))
-        } else {
-            None
-        };
-        report.conclude(config)
+        Self::read_by(text, Self::read)
     }
 
     /// Reads a file.
@@ -95,12 +84,25 @@ impl Config {
         Ok(Self::parse(&text)?)
     }
 
-    /// The dialect of this name: one of the file, or a preset.
-    pub fn dialect(&self, name: &str) -> Option<Arc<Dialect>> {
-        match self.dialects.iter().find(|(known, _)| known == name) {
-            Some((_, dialect)) => Some(Arc::clone(dialect)),
-            None => Dialect::preset(name).map(Arc::new),
+    /// Reads nothing of a file but its dialects: one may be tried before there is a link for it.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or all that is wrong with its dialects.
+    pub fn load_dialects(path: &Path) -> Result<Vec<(String, Arc<Dialect>)>, LoadError> {
+        let text = text_of(path)?;
+        Ok(Self::read_by(&text, |root| Dialects::read(&root).sound())?)
+    }
+
+    fn read_by<T>(text: &str, read: impl FnOnce(Section<'_>) -> Option<T>) -> Result<T, Faults> {
+        let report = Report::new(text);
+        let (document, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            report.add_syntax(text, error);
         }
+        // What TOML itself cannot read is not there to be read: more faults would be false ones.
+        let read =
+            if errors.is_empty() { read(Section::root(&report, document.get_ref())) } else { None };
+        report.conclude(read)
     }
 
     fn read(root: Section<'_>) -> Option<Self> {

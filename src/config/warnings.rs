@@ -4,11 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Config, HostDown, Link};
-use crate::gate::LocalAnswers;
+use crate::gate::{LocalAnswers, Malformed};
+use crate::iso8583::{Dialect, LocalCode, can_say};
 use crate::limits::rule::{Burst, Mode, Rate, Rule};
+use crate::wire::Framing;
 
 /// Card networks give an issuer about so long, measured at their own end.
 const NETWORK_WINDOW: Duration = Duration::from_secs(2);
+
+/// Fewer bytes than this cut off ordinary messages.
+const FRAME_BYTES_USUAL: usize = 512;
+
+/// The trace number, by which whoever asked knows an answer again.
+const STAN: u8 = 11;
 
 impl Config {
     /// What is allowed and most likely not meant, one sentence each; none of it keeps tollgate from
@@ -45,6 +53,25 @@ fn of_link(link: &Link, enforces: bool) -> Vec<String> {
              host_down = \"close\" would show the network that the line is down",
         );
     }
+    if silent && link.gate.malformed == Malformed::Answer {
+        warn("with local_answers = \"never\" malformed = \"answer\" answers nothing");
+    }
+    if !silent && !can_be_answered_in(&link.dialect) {
+        warn(
+            "its dialect has no field 11, or no field 39 that holds a response code: no request is \
+             answered here, so that limits refuse nothing",
+        );
+    }
+    let etx = [link.session.framing, link.upstream.framing].contains(&Framing::Etx);
+    if etx && !(link.dialect.is_text() && link.header.is_text()) {
+        warn(
+            "etx framing ends a frame at the byte 0x03, which its dialect or header may hold: such a \
+             message is cut in two, or cannot be sent",
+        );
+    }
+    if link.session.frame_bytes_max < FRAME_BYTES_USUAL {
+        warn("frame_bytes_max is below 512 bytes, which many a message with chip data exceeds");
+    }
     if link.exchange.deadline > NETWORK_WINDOW {
         warn("deadline is above 2s, the usual window of a network: answers would come too late");
     }
@@ -55,6 +82,12 @@ fn of_link(link: &Link, enforces: bool) -> Vec<String> {
         warn("allow lets every address of the internet connect");
     }
     warnings
+}
+
+/// Whether there is a version in which a local answer can be written and recognised.
+fn can_be_answered_in(dialect: &Dialect) -> bool {
+    let says = |version| can_say(dialect, version, LocalCode::IssuerInoperative) == Some(true);
+    dialect.field(STAN).is_some() && (0..=2).any(says)
 }
 
 fn of_limit(rule: &Rule) -> Vec<String> {
