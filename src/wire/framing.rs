@@ -147,13 +147,7 @@ impl Framing {
     /// # Errors
     /// When this framing cannot carry it; then nothing is appended.
     pub fn join(self, frame: &[u8], out: &mut Vec<u8>) -> Result<(), FrameError> {
-        let ceiling = self.frame_bytes_ceiling();
-        if frame.len() > ceiling {
-            return Err(FrameError::Unsendable { frame_bytes: frame.len(), ceiling });
-        }
-        if self == Self::Etx && frame.contains(&ETX) {
-            return Err(FrameError::EtxInside);
-        }
+        self.check(frame)?;
         self.write_prefix(frame.len().saturating_add(self.counted_beside()), out);
         out.extend_from_slice(frame);
         if self.trailer_bytes() > 0 {
@@ -164,8 +158,18 @@ impl Framing {
 
     /// Whether [`Framing::join`] takes this frame.
     pub fn carries(self, frame: &[u8]) -> bool {
-        let ends_within = self == Self::Etx && frame.contains(&ETX);
-        frame.len() <= self.frame_bytes_ceiling() && !ends_within
+        self.check(frame).is_ok()
+    }
+
+    fn check(self, frame: &[u8]) -> Result<(), FrameError> {
+        let ceiling = self.frame_bytes_ceiling();
+        if frame.len() > ceiling {
+            return Err(FrameError::Unsendable { frame_bytes: frame.len(), ceiling });
+        }
+        if self == Self::Etx && frame.contains(&ETX) {
+            return Err(FrameError::EtxInside);
+        }
+        Ok(())
     }
 
     /// Whether its length is written in ASCII digits.
