@@ -12,7 +12,7 @@ use crate::iso8583::{Dialect, FieldSet, LocalCode, NEVER_ECHOED, approves, can_s
 use crate::reason::Reason;
 
 /// The trace number, by which whoever asked knows the answer again.
-const STAN: u8 = 11;
+pub(super) const STAN: u8 = 11;
 const FIELDS_REMEDY: &str = "write field numbers, such as [7, 11, 37]";
 
 /// Reads how a link answers; `None` for the dialect is one with a fault.

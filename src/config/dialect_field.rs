@@ -8,11 +8,8 @@ use super::reader::{Placed, Section};
 use super::value::{self, one_of};
 use crate::iso8583::{
     BitmapEncoding, Content, DataEncoding, Dialect, FieldSpec, Length, LengthEncoding, LengthKind,
-    Misfit, Padding, Unit,
+    Misfit, Padding, THIRD_BITMAP, Unit,
 };
-
-/// The only field that may be a bitmap.
-const THIRD_BITMAP: u8 = 65;
 
 /// Longer names would break the columns of whatever prints them.
 const NAME_CHARS_MAX: usize = 80;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::answers::STAN;
 use super::{Config, HostDown, Link};
 use crate::gate::{LocalAnswers, Malformed};
 use crate::iso8583::{Dialect, LocalCode, can_say};
@@ -14,9 +15,6 @@ const NETWORK_WINDOW: Duration = Duration::from_secs(2);
 
 /// Fewer bytes than this cut off ordinary messages.
 const FRAME_BYTES_USUAL: usize = 512;
-
-/// The trace number, by which whoever asked knows an answer again.
-const STAN: u8 = 11;
 
 impl Config {
     /// What is allowed and most likely not meant, one sentence each; none of it keeps tollgate from

@@ -42,7 +42,7 @@ pub struct BitmapLayout {
 }
 
 /// The field that a third bitmap may stand in.
-pub(super) const THIRD_BITMAP: u8 = 65;
+pub const THIRD_BITMAP: u8 = 65;
 
 impl BitmapLayout {
     /// How many bytes of bits there may be: 8, 16 or 24, whatever they are written in.

@@ -25,7 +25,7 @@ mod view;
 mod walk;
 mod words;
 
-pub use bitmap::{BitmapEncoding, BitmapLayout, BitmapRule};
+pub use bitmap::{BitmapEncoding, BitmapLayout, BitmapRule, THIRD_BITMAP};
 pub use code::{LocalCode, approves};
 pub use describe::{Bitmap, DescribedFault, DescribedField, Description, Shown};
 pub use dialect::Dialect;

@@ -156,7 +156,8 @@ fn shows(header: Header, bytes: &[u8], frame_bytes: usize, proven: bool) -> bool
         Header::None => true,
         Header::Tpdu { application_bytes: 0 } => proven || bytes.first() == Some(&TPDU_MARK),
         Header::Tpdu { .. } => {
-            let application = bytes.get(TPDU_BYTES..).unwrap_or_default();
+            let tpdu = Header::Tpdu { application_bytes: 0 }.bytes();
+            let application = bytes.get(tpdu..).unwrap_or_default();
             proven && !holds_digits_of_a_card(application)
         }
         // It says how long the frame is, which no piece of a message does.
@@ -173,8 +174,6 @@ fn shows(header: Header, bytes: &[u8], frame_bytes: usize, proven: bool) -> bool
 
 /// The first byte of nearly every TPDU.
 pub(super) const TPDU_MARK: u8 = 0x60;
-/// How long a TPDU is; an application's own header comes behind it.
-const TPDU_BYTES: usize = 5;
 
 fn holds_digits_of_a_card(bytes: &[u8]) -> bool {
     let characters = bytes.iter().map(|byte| match byte {
