@@ -58,8 +58,24 @@ impl Peer {
 
     /// Bytes that the system holds of what the other side wrote and this one has not read: those on
     /// their way, which may be counted twice for a moment, and those that have come.
+    ///
+    /// The system lists one socket after the other: what moves from one to the other in between is
+    /// missed. So the reading that counts is one that the next reading repeats.
     #[track_caller]
     pub fn bytes_under_way(&self) -> (usize, usize) {
+        let mut last = self.queued_bytes();
+        loop {
+            std::thread::sleep(Duration::from_millis(20));
+            let next = self.queued_bytes();
+            if next == last {
+                return next;
+            }
+            last = next;
+        }
+    }
+
+    #[track_caller]
+    fn queued_bytes(&self) -> (usize, usize) {
         let here = self.stream.local_addr().unwrap().port();
         let there = self.stream.peer_addr().unwrap().port();
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();
