@@ -7,7 +7,7 @@ use std::hint::black_box;
 use divan::{Bencher, counter::ItemsCount};
 use tollgate::clock::Moment;
 use tollgate::limits::cell::{Cell, Grant};
-use tollgate::limits::{Burst, Mode, Per, Policy, Rate, Rule};
+use tollgate::limits::{Burst, Per, Policy, Rate, Rule};
 use tollgate::traffic::{Bin, Class, LinkId, MerchantId, Operation, Traffic};
 
 fn main() {
@@ -18,38 +18,28 @@ fn main() {
 const BATCH: usize = 50_000;
 
 fn rule(name: &str, per: Per, tokens: f64, keys_max: usize) -> Rule {
-    Rule {
-        name: name.to_owned(),
-        per,
-        rate: Rate::per_second(tokens).unwrap(),
-        burst: Burst::tokens(tokens).unwrap(),
-        mode: Mode::Enforce,
-        bin_digits: 6,
-        keys_max,
-        keys: Vec::new(),
-    }
+    let (rate, burst) = (Rate::per_second(tokens).unwrap(), Burst::tokens(tokens).unwrap());
+    Rule { keys_max, ..Rule::new(name, per, rate, burst) }
 }
 
 fn message(merchant: usize) -> Traffic {
     let digits = [4, 1, 1, 1, (merchant / 8 % 8) as u8, (merchant % 8) as u8, 0, 0];
     let acceptor = format!("SHOP{merchant:08}   ");
     Traffic {
-        link: LinkId(0),
-        class: Class::Standard,
-        operation: Operation::Purchase,
         bin: Bin::from_digits(&digits),
         merchant: MerchantId::new(b"123456", acceptor.as_bytes()),
+        ..Traffic::new(LinkId(0), Class::Standard, Operation::Purchase)
     }
 }
 
 /// A policy that knows `merchants`, with all their messages in random order.
 fn busy(merchants: usize, rate: f64) -> (Policy, Vec<Traffic>) {
     let rules = [
-        rule("merchant", Per::Merchant, rate, merchants),
-        rule("bin", Per::Bin, 1e7, 100_000),
-        rule("all", Per::All, 1e7, 1),
+        rule("merchant", Per::MERCHANT, rate, merchants),
+        rule("bin", Per::BIN, 1e7, 100_000),
+        rule("all", Per::NOTHING, 1e7, 1),
     ];
-    let policy = Policy::new(&rules, 1, 42, Moment::START).unwrap();
+    let policy = Policy::new(&rules, &[], 1, 42, Moment::START).unwrap();
     let mut messages: Vec<_> = (0..merchants).map(message).collect();
     let mut random = fastrand::Rng::with_seed(42);
     random.shuffle(&mut messages);
@@ -93,7 +83,7 @@ fn refused_by_the_merchant(bencher: Bencher, merchants: usize) {
 /// What of the above is reading the messages themselves from memory, which in the proxy are hot.
 #[divan::bench]
 fn no_limit_at_all(bencher: Bencher) {
-    let policy = Policy::new(&[], 1, 42, Moment::START).unwrap();
+    let policy = Policy::new(&[], &[], 1, 42, Moment::START).unwrap();
     let (_, messages) = busy(1_000_000, 1e6);
     let mut batches = messages.chunks_exact(BATCH).cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
@@ -106,7 +96,7 @@ fn no_limit_at_all(bencher: Bencher) {
 
 #[divan::bench]
 fn turn(bencher: Bencher) {
-    let policy = Policy::new(&[], 1, 42, Moment::START).unwrap();
+    let policy = Policy::new(&[], &[], 1, 42, Moment::START).unwrap();
     bencher.bench_local(|| drop(black_box(policy.turn(0))));
 }
 

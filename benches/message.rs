@@ -16,9 +16,9 @@ use tollgate::clock::Moment;
 use tollgate::exchange::{
     ConnectionId, Exchange, Flow, Outcome, Room, Sequence, SessionId, Settings, Sink,
 };
-use tollgate::gate::{self, Codes, Gate, LocalAnswers};
+use tollgate::gate::{self, Gate};
 use tollgate::iso8583::{Dialect, FieldSet, LocalCode, Spans, View, compose};
-use tollgate::limits::{Burst, Mode, Per, Policy, Rate, Rule};
+use tollgate::limits::{Burst, Per, Policy, Rate, Rule};
 use tollgate::net::buffer::WriteBuffer;
 use tollgate::net::host_queue::{Fill, HostQueue};
 use tollgate::traffic::LinkId;
@@ -152,29 +152,18 @@ struct Pair {
 impl Link {
     /// Tokens per second and burst of each limit.
     fn new(merchant: f64, bin: f64, all: f64) -> Self {
-        let rule = |name: &str, per, tokens, keys_max| Rule {
-            name: name.to_owned(),
-            per,
-            rate: Rate::per_second(tokens).unwrap(),
-            burst: Burst::tokens(tokens.max(1.0)).unwrap(),
-            mode: Mode::Enforce,
-            bin_digits: 8,
-            keys_max,
-            keys: Vec::new(),
+        let rule = |name: &str, per, tokens: f64, keys_max| {
+            let burst = Burst::tokens(tokens.max(1.0)).unwrap();
+            let rule = Rule::new(name, per, Rate::per_second(tokens).unwrap(), burst);
+            Rule { bin_digits: 8, keys_max, ..rule }
         };
         let rules = [
-            rule("merchant", Per::Merchant, merchant, MERCHANTS as usize),
-            rule("bin", Per::Bin, bin, 1_000),
-            rule("all", Per::All, all, 1),
+            rule("merchant", Per::MERCHANT, merchant, MERCHANTS as usize),
+            rule("bin", Per::BIN, bin, 1_000),
+            rule("all", Per::NOTHING, all, 1),
         ];
-        let policy = Arc::new(Policy::new(&rules, 1, 42, Moment::START).unwrap());
-        let settings = gate::Settings {
-            echo: FieldSet::of(&gate::Settings::ECHO),
-            codes: Codes::default(),
-            local_answers: LocalAnswers::default(),
-            malformed: Default::default(),
-        };
-        let gate = Gate::new(LinkId(0), settings, Arc::clone(&policy));
+        let policy = Arc::new(Policy::new(&rules, &[], 1, 42, Moment::START).unwrap());
+        let gate = Gate::new(LinkId(0), gate::Settings::default(), Arc::clone(&policy));
         let settings = Settings {
             deadline: Settings::DEADLINE,
             answer_timeout: Settings::ANSWER_TIMEOUT,

@@ -86,7 +86,8 @@ impl Server {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = if config.node.workers == 0 { cores } else { config.node.workers };
         let workers = workers.min(config.links.len()).max(1);
-        let policy = Policy::new(&config.limits, workers, fastrand::u64(..), clock.now())?;
+        let (links, seed) = (config.link_names(), fastrand::u64(..));
+        let policy = Policy::new(&config.limits, &links, workers, seed, clock.now())?;
         let policy = Arc::new(policy);
         let mut doors = Vec::new();
         for link in &config.links {

@@ -20,9 +20,9 @@ use tollgate::clock::Moment;
 use tollgate::exchange::{
     ConnectionId, Exchange, Flow, Outcome, Room, Sequence, SessionId, Settings, Sink,
 };
-use tollgate::gate::{self, Codes, Gate, LocalAnswers};
-use tollgate::iso8583::{Dialect, FieldSet};
-use tollgate::limits::{Burst, Mode, Per, Policy, Rate, Rule};
+use tollgate::gate::{self, Gate};
+use tollgate::iso8583::Dialect;
+use tollgate::limits::{Burst, Per, Policy, Rate, Rule};
 use tollgate::net::buffer::WriteBuffer;
 use tollgate::net::host_queue::{Fill, HostQueue};
 use tollgate::reason::Reason;
@@ -100,28 +100,20 @@ const BATCH: usize = 50;
 
 impl Road {
     fn new(tokens: f64) -> Self {
-        let rule = |name: &str, per, tokens| Rule {
-            name: name.to_owned(),
-            per,
-            rate: Rate::per_second(tokens).unwrap(),
-            burst: Burst::tokens(tokens).unwrap(),
-            mode: Mode::Enforce,
-            bin_digits: 6,
-            keys_max: 1_000,
-            keys: Vec::new(),
+        let rule = |name: &str, per, tokens: f64| {
+            let burst = Burst::tokens(tokens).unwrap();
+            Rule {
+                keys_max: 1_000,
+                ..Rule::new(name, per, Rate::per_second(tokens).unwrap(), burst)
+            }
         };
         let rules = [
-            rule("merchant", Per::Merchant, 1e7),
-            rule("bin", Per::Bin, 1e7),
-            rule("all", Per::All, tokens),
+            rule("merchant", Per::MERCHANT, 1e7),
+            rule("bin", Per::BIN, 1e7),
+            rule("all", Per::NOTHING, tokens),
         ];
-        let policy = Arc::new(Policy::new(&rules, 1, 42, Moment::START).unwrap());
-        let answering = gate::Settings {
-            echo: FieldSet::of(&gate::Settings::ECHO),
-            codes: Codes::default(),
-            local_answers: LocalAnswers::default(),
-            malformed: Default::default(),
-        };
+        let policy = Arc::new(Policy::new(&rules, &[], 1, 42, Moment::START).unwrap());
+        let answering = gate::Settings::default();
         let gate = Gate::new(LinkId(0), answering, Arc::clone(&policy));
         let settings = Settings {
             deadline: Settings::DEADLINE,

@@ -8,39 +8,28 @@ use std::time::Duration;
 
 use tollgate::clock::Moment;
 use tollgate::limits::cell::{Cell, Grant, Take};
-use tollgate::limits::{Burst, LimitIx, Mode, Per, Policy, Rate, Rule};
+use tollgate::limits::{Burst, LimitIx, Per, Policy, Rate, Rule};
 use tollgate::traffic::{Class, LinkId, MerchantId, Operation, Traffic};
 
 const MERCHANT: LimitIx = LimitIx(0);
 const ALL: LimitIx = LimitIx(1);
 
 fn rule(name: &str, per: Per, rate: f64, burst: f64, keys_max: usize) -> Rule {
-    Rule {
-        name: name.to_owned(),
-        per,
-        rate: Rate::per_second(rate).unwrap(),
-        burst: Burst::tokens(burst).unwrap(),
-        mode: Mode::Enforce,
-        bin_digits: 6,
-        keys_max,
-        keys: Vec::new(),
-    }
+    let (rate, burst) = (Rate::per_second(rate).unwrap(), Burst::tokens(burst).unwrap());
+    Rule { keys_max, ..Rule::new(name, per, rate, burst) }
 }
 
 fn message(acceptor: &str) -> Traffic {
     Traffic {
-        link: LinkId(0),
-        class: Class::Standard,
-        operation: Operation::Purchase,
-        bin: None,
         merchant: MerchantId::new(b"123456", acceptor.as_bytes()),
+        ..Traffic::new(LinkId(0), Class::Standard, Operation::Purchase)
     }
 }
 
 #[test]
 fn a_retired_slot_is_not_used_again_while_another_worker_is_in_a_turn() {
     let policy =
-        Policy::new(&[rule("m", Per::Merchant, 1.0, 1.0, 2)], 2, 5, Moment::START).unwrap();
+        Policy::new(&[rule("m", Per::MERCHANT, 1.0, 1.0, 2)], &[], 2, 5, Moment::START).unwrap();
     let decide = |name, now| {
         let _turn = policy.turn(0);
         assert_eq!(policy.decide(&message(name), now).refused_by, None);
@@ -71,7 +60,7 @@ fn a_retired_slot_is_not_used_again_while_another_worker_is_in_a_turn() {
 #[test]
 fn a_key_that_comes_back_is_not_full_before_it_was() {
     let policy =
-        Policy::new(&[rule("m", Per::Merchant, 1.0, 10.0, 1)], 1, 5, Moment::START).unwrap();
+        Policy::new(&[rule("m", Per::MERCHANT, 1.0, 10.0, 1)], &[], 1, 5, Moment::START).unwrap();
     let at = |seconds| Moment::START.after(Duration::from_secs(seconds));
     policy.decide(&message("A"), at(0));
     policy.sweep(at(100), 16);
@@ -160,8 +149,9 @@ impl<'a> Worker<'a> {
 
 #[test]
 fn no_key_gains_or_loses_a_token_while_the_table_churns() {
-    let rules = [rule("m", Per::Merchant, 20.0, 3.0, 500), rule("all", Per::All, 400.0, 50.0, 1)];
-    let policy = Policy::new(&rules, THREADS, 5, Moment::START).unwrap();
+    let rules =
+        [rule("m", Per::MERCHANT, 20.0, 3.0, 500), rule("all", Per::NOTHING, 400.0, 50.0, 1)];
+    let policy = Policy::new(&rules, &[], THREADS, 5, Moment::START).unwrap();
     let grant = Grant::new(rules[0].rate, rules[0].burst);
     let round = Barrier::new(THREADS + 1);
     let workers: Vec<Worker> = thread::scope(|scope| {

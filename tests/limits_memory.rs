@@ -8,7 +8,7 @@ use std::fs;
 use std::time::Duration;
 
 use tollgate::clock::Moment;
-use tollgate::limits::{Burst, KeyMatch, LimitIx, Mode, Per, Policy, Rate, Rule, RuleKey};
+use tollgate::limits::{Burst, KeyMatch, LimitIx, Per, Policy, Rate, Rule, RuleKey};
 use tollgate::traffic::{Class, LinkId, MerchantId, Operation, Traffic};
 
 const KEYS_MAX: usize = 100_000;
@@ -17,11 +17,8 @@ const TOKEN: i64 = 1_000_000;
 
 fn message(acceptor: &str) -> Traffic {
     Traffic {
-        link: LinkId(0),
-        class: Class::Standard,
-        operation: Operation::Purchase,
-        bin: None,
         merchant: MerchantId::new(b"123456", acceptor.as_bytes()),
+        ..Traffic::new(LinkId(0), Class::Standard, Operation::Purchase)
     }
 }
 
@@ -37,22 +34,17 @@ fn a_million_merchants_stay_within_the_budget_and_spare_the_named_one() {
     let (rate, burst) = (Rate::per_second(1.0).unwrap(), Burst::tokens(10.0).unwrap());
     let named = message("NAMED");
     let rule = Rule {
-        name: "merchant".to_owned(),
-        per: Per::Merchant,
-        rate,
-        burst,
-        mode: Mode::Enforce,
-        bin_digits: 6,
         keys_max: KEYS_MAX,
         keys: vec![RuleKey {
-            matches: KeyMatch::Merchant(named.merchant.unwrap()),
+            matches: KeyMatch::of_merchant(named.merchant.unwrap()),
             // So slow that nothing refills while this test runs.
             rate: Rate::per_second(0.001).unwrap(),
             burst: Burst::tokens(1_000.0).unwrap(),
         }],
+        ..Rule::new("merchant", Per::MERCHANT, rate, burst)
     };
     let before = resident();
-    let policy = Policy::new(&[rule], 1, 11, Moment::START).unwrap();
+    let policy = Policy::new(&[rule], &[], 1, 11, Moment::START).unwrap();
     let empty = resident() - before;
     assert!(empty < 4 << 20, "{empty} bytes before the first key");
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
 use tollgate::clock::Moment;
-use tollgate::limits::{Burst, KeyMatch, LimitIx, Mode, Per, Policy, Rate, Rule, RuleKey};
+use tollgate::limits::{
+    BinRange, Burst, KeyMatch, LimitIx, Mode, Per, Policy, Rate, Rule, RuleKey,
+};
 use tollgate::traffic::{Bin, Class, LinkId, MerchantId, Operation, Traffic};
 
 const TOKEN: i64 = 1_000_000;
@@ -19,13 +21,8 @@ fn merchant(acquirer: &str, acceptor: &str) -> MerchantId {
 /// A message of a card, given by its leading digits ("" for none), and a merchant.
 fn message(card: &str, merchant: Option<MerchantId>) -> Traffic {
     let digits: Vec<u8> = card.bytes().map(|byte| byte - b'0').collect();
-    Traffic {
-        link: LinkId(0),
-        class: Class::Standard,
-        operation: Operation::Purchase,
-        bin: Bin::from_digits(&digits),
-        merchant,
-    }
+    let bin = Bin::from_digits(&digits);
+    Traffic { bin, merchant, ..Traffic::new(LinkId(0), Class::Standard, Operation::Purchase) }
 }
 
 fn shop(name: &str) -> Traffic {
@@ -33,16 +30,8 @@ fn shop(name: &str) -> Traffic {
 }
 
 fn rule(name: &str, per: Per, burst: f64) -> Rule {
-    Rule {
-        name: name.to_owned(),
-        per,
-        rate: Rate::per_second(1.0).unwrap(),
-        burst: Burst::tokens(burst).unwrap(),
-        mode: Mode::Enforce,
-        bin_digits: 6,
-        keys_max: 100,
-        keys: Vec::new(),
-    }
+    let (rate, burst) = (Rate::per_second(1.0).unwrap(), Burst::tokens(burst).unwrap());
+    Rule { keys_max: 100, ..Rule::new(name, per, rate, burst) }
 }
 
 fn with_key(mut rule: Rule, matches: KeyMatch, burst: f64) -> Rule {
@@ -56,7 +45,7 @@ fn shadow(rule: Rule) -> Rule {
 }
 
 fn policy(rules: &[Rule]) -> Policy {
-    Policy::new(rules, 1, 7, NOW).unwrap()
+    Policy::new(rules, &[], 1, 7, NOW).unwrap()
 }
 
 /// How many of `tries` equal messages go on.
@@ -72,8 +61,11 @@ fn levels(policy: &Policy, traffic: &Traffic, now: Moment) -> Vec<Option<i64>> {
 
 #[test]
 fn the_narrowest_limit_refuses_first_and_is_named() {
-    let rules =
-        [rule("all", Per::All, 30.0), rule("bin", Per::Bin, 20.0), rule("m", Per::Merchant, 10.0)];
+    let rules = [
+        rule("all", Per::NOTHING, 30.0),
+        rule("bin", Per::BIN, 20.0),
+        rule("m", Per::MERCHANT, 10.0),
+    ];
     let policy = policy(&rules);
     let _turn = policy.turn(0);
     for (shop, admitted, refused_by) in [("A", 10, 2), ("B", 10, 2), ("C", 0, 1)] {
@@ -93,7 +85,7 @@ fn the_narrowest_limit_refuses_first_and_is_named() {
 #[test]
 fn a_merchants_refusals_cost_its_bin_nothing() {
     let rules =
-        [rule("m", Per::Merchant, 2.0), rule("bin", Per::Bin, 5.0), rule("all", Per::All, 6.0)];
+        [rule("m", Per::MERCHANT, 2.0), rule("bin", Per::BIN, 5.0), rule("all", Per::NOTHING, 6.0)];
     let policy = policy(&rules);
     assert_eq!(admitted(&policy, &shop("LOUD"), 1_000), 2);
     assert_eq!(levels(&policy, &shop("QUIET"), NOW)[1..], [Some(3 * TOKEN), Some(4 * TOKEN)]);
@@ -102,7 +94,7 @@ fn a_merchants_refusals_cost_its_bin_nothing() {
 
 #[test]
 fn limits_of_one_kind_are_asked_in_the_order_of_the_configuration() {
-    let rules = [rule("peak", Per::All, 1.0), rule("sustained", Per::All, 1.0)];
+    let rules = [rule("peak", Per::NOTHING, 1.0), rule("sustained", Per::NOTHING, 1.0)];
     let policy = policy(&rules);
     assert_eq!(admitted(&policy, &message("", None), 1), 1);
     assert_eq!(policy.decide(&message("", None), NOW).refused_by, Some(LimitIx(0)));
@@ -110,7 +102,7 @@ fn limits_of_one_kind_are_asked_in_the_order_of_the_configuration() {
 
 #[test]
 fn a_shadow_limit_reports_and_never_refuses() {
-    let rules = [shadow(rule("m", Per::Merchant, 1.0)), rule("all", Per::All, 3.0)];
+    let rules = [shadow(rule("m", Per::MERCHANT, 1.0)), rule("all", Per::NOTHING, 3.0)];
     let policy = policy(&rules);
     let _turn = policy.turn(0);
     assert!(policy.decide(&shop("A"), NOW).shadowed.is_empty());
@@ -125,9 +117,9 @@ fn a_shadow_limit_reports_and_never_refuses() {
 
 #[test]
 fn a_limit_that_is_off_is_skipped_and_keeps_its_place() {
-    let mut off = rule("m", Per::Merchant, 1.0);
+    let mut off = rule("m", Per::MERCHANT, 1.0);
     off.mode = Mode::Off;
-    let policy = policy(&[off, rule("all", Per::All, 5.0)]);
+    let policy = policy(&[off, rule("all", Per::NOTHING, 5.0)]);
     assert_eq!(admitted(&policy, &shop("A"), 9), 5);
     assert_eq!(policy.decide(&shop("A"), NOW).refused_by, Some(LimitIx(1)));
     assert_eq!(levels(&policy, &shop("A"), NOW), [None, Some(0)]);
@@ -138,7 +130,7 @@ fn a_limit_that_is_off_is_skipped_and_keeps_its_place() {
 #[test]
 fn a_message_meets_only_the_limits_whose_key_it_has() {
     let rules =
-        [rule("m", Per::Merchant, 1.0), rule("bin", Per::Bin, 2.0), rule("all", Per::All, 5.0)];
+        [rule("m", Per::MERCHANT, 1.0), rule("bin", Per::BIN, 2.0), rule("all", Per::NOTHING, 5.0)];
     let policy = policy(&rules);
     let no_card = message("", Some(merchant("123456", "A")));
     let no_merchant = message("41111111", None);
@@ -151,8 +143,8 @@ fn a_message_meets_only_the_limits_whose_key_it_has() {
 
 #[test]
 fn the_same_acceptor_under_another_acquirer_is_another_merchant() {
-    let named = KeyMatch::Merchant(merchant("123456", "NAMED"));
-    let policy = policy(&[with_key(rule("m", Per::Merchant, 2.0), named, 4.0)]);
+    let named = KeyMatch::of_merchant(merchant("123456", "NAMED"));
+    let policy = policy(&[with_key(rule("m", Per::MERCHANT, 2.0), named, 4.0)]);
     for (acquirer, acceptor, burst) in
         [("123456", "A", 2), ("654321", "A", 2), ("123456", "NAMED", 4), ("654321", "NAMED", 2)]
     {
@@ -164,8 +156,8 @@ fn the_same_acceptor_under_another_acquirer_is_another_merchant() {
 
 #[test]
 fn the_longest_prefix_and_the_narrowest_range_win() {
-    let key = |text| KeyMatch::parse_bin(text).unwrap();
-    let mut bins = rule("bin", Per::Bin, 1.0);
+    let key = |text| KeyMatch::of_bin(BinRange::parse(text).unwrap());
+    let mut bins = rule("bin", Per::BIN, 1.0);
     for (text, burst) in [("4", 9.0), ("411111", 3.0), ("41111122", 5.0), ("400000-409999", 7.0)] {
         bins = with_key(bins, key(text), burst);
     }
@@ -189,7 +181,7 @@ fn the_longest_prefix_and_the_narrowest_range_win() {
 #[test]
 fn automatic_bins_have_as_many_digits_as_the_rule_says() {
     for (digits, first, second) in [(6, 1, 0), (7, 1, 0), (8, 1, 1)] {
-        let policy = policy(&[Rule { bin_digits: digits, ..rule("bin", Per::Bin, 1.0) }]);
+        let policy = policy(&[Rule { bin_digits: digits, ..rule("bin", Per::BIN, 1.0) }]);
         assert_eq!(admitted(&policy, &message("51234567", None), 5), first);
         assert_eq!(admitted(&policy, &message("51234568", None), 5), second, "{digits} digits");
     }
@@ -198,9 +190,9 @@ fn automatic_bins_have_as_many_digits_as_the_rule_says() {
 #[test]
 fn a_charge_owes_one_burst_at_most_and_what_is_forgiven_is_said() {
     let rules = [
-        rule("m", Per::Merchant, 2.0),
-        shadow(rule("bin", Per::Bin, 4.0)),
-        rule("all", Per::All, 3.0),
+        rule("m", Per::MERCHANT, 2.0),
+        shadow(rule("bin", Per::BIN, 4.0)),
+        rule("all", Per::NOTHING, 3.0),
     ];
     let policy = policy(&rules);
     let _turn = policy.turn(0);
@@ -223,7 +215,7 @@ fn a_charge_owes_one_burst_at_most_and_what_is_forgiven_is_said() {
 
 #[test]
 fn a_key_without_a_slot_is_served_by_a_shared_bucket_and_counted() {
-    let policy = policy(&[Rule { keys_max: 3, ..rule("m", Per::Merchant, 1.0) }]);
+    let policy = policy(&[Rule { keys_max: 3, ..rule("m", Per::MERCHANT, 1.0) }]);
     for name in ["A", "B", "C"] {
         assert_eq!(admitted(&policy, &shop(name), 2), 1);
     }
@@ -235,7 +227,7 @@ fn a_key_without_a_slot_is_served_by_a_shared_bucket_and_counted() {
 
 #[test]
 fn a_resting_key_makes_room_and_one_that_owes_does_not() {
-    let policy = policy(&[Rule { keys_max: 4, ..rule("m", Per::Merchant, 2.0) }]);
+    let policy = policy(&[Rule { keys_max: 4, ..rule("m", Per::MERCHANT, 2.0) }]);
     for name in ["A", "B", "C"] {
         assert_eq!(admitted(&policy, &shop(name), 1), 1);
     }
@@ -258,10 +250,10 @@ fn a_resting_key_makes_room_and_one_that_owes_does_not() {
 #[test]
 fn a_year_at_the_fastest_rate_refuses_and_forgets_nothing() {
     let fast = |rule: Rule| Rule { rate: Rate::per_second(1e7).unwrap(), ..rule };
-    let named = KeyMatch::parse_bin("411111").unwrap();
-    let mut bins = with_key(fast(rule("bin", Per::Bin, 10.0)), named, 10.0);
+    let named = KeyMatch::of_bin(BinRange::parse("411111").unwrap());
+    let mut bins = with_key(fast(rule("bin", Per::BIN, 10.0)), named, 10.0);
     bins.keys_max = 2;
-    let rules = [fast(rule("m", Per::Merchant, 10.0)), bins, fast(rule("all", Per::All, 30.0))];
+    let rules = [fast(rule("m", Per::MERCHANT, 10.0)), bins, fast(rule("all", Per::NOTHING, 30.0))];
     let policy = policy(&rules);
     let cards = ["41111111", "51000000", "52000000", "53000000", "54000000"];
     for day in 0..366 {
@@ -293,7 +285,7 @@ proptest! {
         pers in prop::array::uniform4(0usize..3),
         steps in prop::collection::vec((0u64..400, 0usize..4, 0usize..4, any::<bool>()), 1..200),
     ) {
-        let kinds = [Per::Merchant, Per::Bin, Per::All];
+        let kinds = [Per::MERCHANT, Per::BIN, Per::NOTHING];
         let rules: Vec<_> = (0..4)
             .map(|at| {
                 let mut rule = rule(&at.to_string(), kinds[pers[at]], f64::from(bursts[at]));

@@ -4,12 +4,14 @@
 use toml::de::DeValue;
 
 use super::fault::{Wrong, quoted};
+use super::operations;
 use super::reader::{Placed, Section, Seen};
 use super::value::{self, one_of};
 use crate::exchange;
 use crate::gate::{Codes, LocalAnswers, Malformed, Settings};
 use crate::iso8583::{Dialect, FieldSet, LocalCode, NEVER_ECHOED, approves, can_say};
 use crate::reason::Reason;
+use crate::traffic::Classes;
 
 /// The trace number, by which whoever asked knows the answer again.
 pub(super) const STAN: u8 = 11;
@@ -31,11 +33,14 @@ pub(super) fn read(section: &Section<'_>, dialect: Option<&Dialect>) -> Option<S
     let malformed = value::choice(choices, value::none_later);
     let malformed = section.or("malformed", Malformed::default(), malformed);
     let codes = codes(section.table("codes"), dialect);
+    let operations = operations::operations(section.table("operations"));
     Some(Settings {
         echo: FieldSet::of(&echo?.value),
         codes: codes?,
         local_answers: local_answers?.value,
         malformed: malformed?.value,
+        operations: operations?,
+        classes: Classes::default(),
     })
 }
 

@@ -17,7 +17,7 @@ use super::{duration, value};
 use crate::iso8583::Dialect;
 use crate::net::session::Keepalive;
 use crate::net::{listener, session, upstream};
-use crate::traffic::LinkId;
+use crate::traffic::{Classes, LinkId};
 use crate::wire::{Framing, Header};
 use crate::{exchange, gate};
 
@@ -77,13 +77,14 @@ const DEADLINE_MAX: Duration = Duration::from_secs(60);
 const ANSWER_TIMEOUT_MAX: Duration = Duration::from_secs(3_600);
 
 /// Keys of the reference that this version does not have.
-const LATER: [&str; 3] = ["sessions", "operations", "connect"];
+const LATER: [&str; 2] = ["sessions", "connect"];
 
 /// Reads all links; `None` when one of them has a fault, or there is none.
 pub(super) fn read_all(
     root: &Section<'_>,
     upstreams: &Upstreams,
     dialects: &Dialects,
+    classes: Option<Classes>,
     listening: &mut Listening,
 ) -> Option<Vec<Link>> {
     let sections = root.tables("link")?;
@@ -104,7 +105,11 @@ pub(super) fn read_all(
         }
         // LINKS_MAX is far below what an id can count.
         let id = LinkId(u16::try_from(index).unwrap_or(u16::MAX));
-        links.push(read_one(&section, id, &mut names, upstreams, dialects, listening));
+        let mut link = read_one(&section, id, &mut names, upstreams, dialects, listening);
+        if let (Some(link), Some(classes)) = (&mut link, classes) {
+            link.gate.classes = classes;
+        }
+        links.push(link);
         section.finish(&LATER);
     }
     links.into_iter().collect()

@@ -13,9 +13,12 @@ mod dialect_field;
 mod duration;
 mod fault;
 mod limit;
+mod limit_key;
+mod limit_value;
 mod link;
 mod listening;
 mod node;
+mod operations;
 mod reader;
 mod upstream;
 mod value;
@@ -45,7 +48,7 @@ use crate::limits::rule::Rule;
 const FILE_BYTES_MAX: u64 = 16 << 20;
 
 /// Sections of the reference that this version does not have.
-const LATER: [&str; 5] = ["window", "replay", "classes", "journal", "card"];
+const LATER: [&str; 4] = ["window", "replay", "journal", "card"];
 
 /// A whole file, sound.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,6 +96,11 @@ impl Config {
         Ok(Self::read_by(&text, |root| Dialects::read(&root).sound())?)
     }
 
+    /// The links' names, by their place.
+    pub fn link_names(&self) -> Vec<String> {
+        names_of(&self.links)
+    }
+
     fn read_by<T>(text: &str, read: impl FnOnce(Section<'_>) -> Option<T>) -> Result<T, Faults> {
         let report = Report::new(text);
         let (document, errors) = DeTable::parse_recoverable(text);
@@ -113,8 +121,10 @@ impl Config {
         let admin = node::admin(root.table("admin"), &mut listening);
         let upstreams = Upstreams::read(&root);
         let dialects = Dialects::read(&root);
-        let links = link::read_all(&root, &upstreams, &dialects, &mut listening);
-        let limits = limit::read_all(&root);
+        let classes = operations::classes(root.table("classes"));
+        let links = link::read_all(&root, &upstreams, &dialects, classes, &mut listening);
+        let names = links.as_ref().map(|links| names_of(links));
+        let limits = limit::read_all(&root, names.as_deref());
         for target in upstreams.targets() {
             if let Some(whose) = listening.reached_by(&target.value) {
                 let problem = format!("{} is {whose}", target.value);
@@ -124,6 +134,7 @@ impl Config {
         }
         root.finish(&LATER);
         quota?;
+        classes?;
         Some(Self {
             node: node?,
             admin: admin?,
@@ -134,6 +145,10 @@ impl Config {
             upstreams_unused: upstreams.unused(),
         })
     }
+}
+
+fn names_of(links: &[Link]) -> Vec<String> {
+    links.iter().map(|link| link.name.clone()).collect()
 }
 
 fn text_of(path: &Path) -> io::Result<String> {

@@ -280,6 +280,22 @@ impl<'a> Section<'a> {
         Some(entries.into_iter().map(section).collect())
     }
 
+    /// Every key of a table whose keys are not known beforehand, each with its value or, where that
+    /// was a fault, without.
+    pub(super) fn entries<T>(
+        &self,
+        read: impl Fn(&DeValue<'_>) -> Result<T, Wrong>,
+    ) -> Vec<(&'a str, Result<Placed<T>, ()>)> {
+        let entries = self.table.into_iter().flatten();
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_by_key(|(name, _)| name.span().start);
+        let entry = |(name, value): (&'a Spanned<DeString<'a>>, &'a Spanned<DeValue<'a>>)| {
+            let name = name.get_ref().as_ref();
+            (name, self.placed(name, value, &read).ok_or(()))
+        };
+        entries.into_iter().map(entry).collect()
+    }
+
     /// Notes every key that nobody asked for. `later` are those of the reference that this version
     /// does not have.
     pub(super) fn finish(self, later: &[&str]) {

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use crate::clock::Moment;
 use crate::iso8583::{FieldSet, View};
-use crate::limits::{LimitIx, LimitSet, Policy};
-use crate::traffic::{Class, LinkId, Traffic};
+use crate::limits::{Dimension, LimitIx, LimitSet, Policy};
+use crate::traffic::{Class, Classes, LinkId, Operation, Operations, Traffic};
 
 /// How a link answers for itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,11 +25,28 @@ pub struct Settings {
     pub local_answers: LocalAnswers,
     /// What becomes of a message of the network that cannot be read to its end.
     pub malformed: Malformed,
+    /// What its processing codes mean.
+    pub operations: Operations,
+    /// How gladly its requests are refused.
+    pub classes: Classes,
 }
 
 impl Settings {
     /// Default of `echo`: what comes back unchanged in public pairs of request and answer.
     pub const ECHO: [u8; 16] = [2, 3, 4, 7, 11, 12, 13, 19, 24, 25, 32, 33, 37, 41, 42, 49];
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            echo: FieldSet::of(&Self::ECHO),
+            codes: Codes::default(),
+            local_answers: LocalAnswers::default(),
+            malformed: Malformed::default(),
+            operations: Operations::default(),
+            classes: Classes::default(),
+        }
+    }
 }
 
 /// Whether tollgate answers a link's requests itself.
@@ -138,15 +155,21 @@ impl Gate {
 
     /// What a message is.
     pub fn classify(&self, view: &View<'_>) -> Classified {
-        let operation = view.operation();
-        let class = if view.mti().answerable() { operation.class() } else { Class::Protected };
+        let Settings { operations, classes, .. } = &self.settings;
+        let code = view.processing_code();
+        let operation = code.map_or(Operation::Other, |code| operations.of(code));
+        let answerable = view.mti().answerable();
+        let class = if answerable { classes.of(operation) } else { Class::Protected };
         let pan = view.pan();
+        let wanted = |dimension| self.policy.needs().has(dimension);
         let traffic = Traffic {
             link: self.link,
             class,
             operation,
             bin: pan.and_then(|pan| pan.bin()),
-            merchant: view.merchant(),
+            merchant: if wanted(Dimension::Merchant) { view.merchant() } else { None },
+            terminal: if wanted(Dimension::Terminal) { view.terminal() } else { None },
+            mcc: if wanted(Dimension::Mcc) { view.mcc() } else { None },
         };
         let card = pan.map(|pan| CardCheck { odd: pan.is_odd(), passes: pan.passes_luhn() });
         Classified { traffic, card }

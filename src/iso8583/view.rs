@@ -14,13 +14,19 @@ use super::mti::Mti;
 use super::reader::Reader;
 use super::walk::{Spans, walk};
 use crate::pan::{PAN_DIGITS_MAX, Pan};
-use crate::traffic::{MerchantId, Operation, Text};
+use crate::traffic::{Mcc, MerchantId, Operation, TerminalId, Text};
+
+/// First digit of the MTI.
+const VERSION_1987: u8 = 0;
 
 const CARD_NUMBER: u8 = 2;
 const PROCESSING_CODE: u8 = 3;
+const MERCHANT_TYPE: u8 = 18;
+const BUSINESS_CODE: u8 = 26;
 const ACQUIRER: u8 = 32;
 const CARD_NUMBER_EXTENDED: u8 = 34;
 const TRACK_2: u8 = 35;
+const TERMINAL: u8 = 41;
 const CARD_ACCEPTOR: u8 = 42;
 const TRACK_1: u8 = 45;
 const MAC_1: u8 = 64;
@@ -140,24 +146,47 @@ impl<'a> View<'a> {
             })
     }
 
-    /// What the transaction does.
-    pub fn operation(&self) -> Operation {
+    /// The first two digits of the processing code, which say what the transaction does.
+    pub fn processing_code(&self) -> Option<u8> {
         self.read_ascii(PROCESSING_CODE, |code| match code {
             [tens @ b'0'..=b'9', ones @ b'0'..=b'9', ..] => {
                 Some((tens & 15).wrapping_mul(10).wrapping_add(ones & 15))
             }
             _ => None,
         })
-        .map_or(Operation::Other, Operation::from_processing_code)
+    }
+
+    /// What the transaction does, on a link that reads processing codes as the standard does.
+    pub fn operation(&self) -> Operation {
+        self.processing_code().map_or(Operation::Other, Operation::from_processing_code)
     }
 
     /// The merchant, if field 42 names one.
     pub fn merchant(&self) -> Option<MerchantId> {
-        self.read_ascii(CARD_ACCEPTOR, |acceptor| {
+        self.of_acquirer(CARD_ACCEPTOR, MerchantId::new)
+    }
+
+    /// The terminal, if field 41 names one.
+    pub fn terminal(&self) -> Option<TerminalId> {
+        self.of_acquirer(TERMINAL, TerminalId::new)
+    }
+
+    /// What the merchant sells: field 26 since 1993, field 18 before that and where 26 is missing.
+    pub fn mcc(&self) -> Option<Mcc> {
+        let business_code =
+            if self.mti.version() == VERSION_1987 { None } else { Some(BUSINESS_CODE) };
+        let read = |de| self.read_ascii(de, Mcc::from_ascii);
+        business_code.and_then(read).or_else(|| read(MERCHANT_TYPE))
+    }
+
+    /// What is told apart by the acquirer beside it.
+    #[inline]
+    fn of_acquirer<T>(&self, de: u8, read: impl FnOnce(&[u8], &[u8]) -> Option<T>) -> Option<T> {
+        self.read_ascii(de, |id| {
             if self.has(ACQUIRER) {
-                self.read_ascii(ACQUIRER, |acquirer| MerchantId::new(acquirer, acceptor))
+                self.read_ascii(ACQUIRER, |acquirer| read(acquirer, id))
             } else {
-                MerchantId::new(b"", acceptor)
+                read(b"", id)
             }
         })
     }

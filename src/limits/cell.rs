@@ -69,6 +69,13 @@ impl Grant {
         self.cap
     }
 
+    /// How long a bucket of this level takes to be full again if nobody spends.
+    pub fn time_to_full(&self, level: i64) -> Duration {
+        let missing = u128::from(u64::try_from(self.cap.saturating_sub(level)).unwrap_or(0));
+        let nanos = (missing << RATE_FRACTION_BITS).div_ceil(u128::from(self.rate.max(1)));
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
     /// What a never-empty bucket would have handed out by `now`, modulo 2^64.
     const fn issued(&self, now: Moment) -> i64 {
         ((now.nanos() as u128 * self.rate as u128) >> RATE_FRACTION_BITS) as i64

@@ -1,18 +1,34 @@
-//! A key's identity: the 128-bit hash of its readable name, the same on every node.
+//! A key's identity: 128 bits made of its limit's name and its values, the same on every node.
 //!
-//! The name is the limit's name and the key's value, `merchant:123456:SHOP0001` or `bin:411111`. It
-//! is fed to the hasher in parts and never built. The hash key is public and fixed, as nodes have to
-//! agree; what places keys in a table of this process is the seeded [`Spread`].
+//! The readable name of a key is its limit and its values, `merchant: 123456:SHOP0001`. It is never
+//! built on the path of a message: the id is a sum of what its parts give, so that the text of a
+//! merchant is hashed once for all limits that ask for it, and numbers not at all. Within one limit
+//! two keys that differ in numbers alone have different ids for certain; for keys that differ in
+//! text the hash is SipHash-1-3 of 128 bits, under a public key, as nodes have to agree. What places
+//! keys in a table of this process is the seeded [`Spread`].
 
 use std::hash::Hasher;
+use std::sync::Arc;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
-use crate::traffic::Bin;
+use super::per::{Dimension, Per};
+use crate::traffic::{Bin, LinkId, Traffic};
 
 /// The key of every node's SipHash-1-3: the ASCII bytes of `tollgate` and of `key name`, read as
 /// little-endian words. A change of it makes strangers of the nodes that still have the old one.
 const NAME_KEY: (u64, u64) = (u64::from_le_bytes(*b"tollgate"), u64::from_le_bytes(*b"key name"));
+
+/// Odd, so that multiplying by one of them loses nothing; different, so that a text that is both a
+/// merchant and a terminal, or numbers in another order, do not give the same sum.
+const NUMBERS: KeyId = KeyId { first: 0x9e37_79b9_7f4a_7c15, second: 0xc2b2_ae3d_27d4_eb4f };
+const TERMINAL: KeyId = KeyId { first: 0xd6e8_feb8_6659_fd93, second: 0xa076_1d64_78bd_642f };
+const LINK: KeyId = KeyId { first: 0xff51_afd7_ed55_8ccd, second: 0x8ebc_6af0_9c88_c6e3 };
+
+/// Bits of a BIN of eight digits.
+const BIN_BITS: u32 = 27;
+/// Bits of an operation's number.
+const OPERATION_BITS: u32 = 4;
 
 /// A key of one limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,47 +37,115 @@ pub(super) struct KeyId {
     pub(super) second: u64,
 }
 
-/// Hashes the names of one limit's keys; has already taken in the limit's name.
-#[derive(Clone, Debug)]
-pub(super) struct Namer(SipHasher13);
-
-impl Namer {
-    /// The namer of a limit's keys.
-    pub(super) fn new(limit: &str) -> Self {
+impl KeyId {
+    /// The id of a text.
+    fn of_text(text: &[u8]) -> Self {
         let mut hasher = SipHasher13::new_with_keys(NAME_KEY.0, NAME_KEY.1);
-        hasher.write(limit.as_bytes());
-        hasher.write(b":");
-        Self(hasher)
-    }
-
-    /// The id of `limit:value`.
-    #[inline]
-    pub(super) fn id(&self, value: &[u8]) -> KeyId {
-        let mut hasher = self.0;
-        hasher.write(value);
+        hasher.write(text);
         let hash = hasher.finish128();
-        KeyId { first: hash.h1, second: hash.h2 }
+        Self { first: hash.h1, second: hash.h2 }
     }
 
-    /// The id of `limit:` and the first `digits` digits of `bin`.
-    #[inline]
-    pub(super) fn bin_id(&self, bin: Bin, digits: u8) -> KeyId {
-        let text = decimal(bin.number());
-        self.id(text.get(..usize::from(digits)).unwrap_or(&text))
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            first: self.first.wrapping_add(other.first),
+            second: self.second.wrapping_add(other.second),
+        }
+    }
+
+    const fn times(self, other: Self) -> Self {
+        Self {
+            first: self.first.wrapping_mul(other.first),
+            second: self.second.wrapping_mul(other.second),
+        }
     }
 }
 
-/// Eight decimal digits of a number below 100,000,000, all at once: two halves, four pairs and
-/// eight digits in the lanes of one word. A division for each digit would cost more than the hash.
+/// The hashes of one message's texts, each made when it is first asked for.
+#[derive(Debug, Default)]
+pub(super) struct Digests {
+    merchant: Option<KeyId>,
+    terminal: Option<KeyId>,
+}
+
+impl Digests {
+    #[inline]
+    fn merchant(&mut self, traffic: &Traffic) -> Option<KeyId> {
+        if self.merchant.is_none() {
+            self.merchant = Some(KeyId::of_text(traffic.merchant.as_ref()?.name()));
+        }
+        self.merchant
+    }
+
+    #[inline]
+    fn terminal(&mut self, traffic: &Traffic) -> Option<KeyId> {
+        if self.terminal.is_none() {
+            let terminal = KeyId::of_text(traffic.terminal.as_ref()?.name());
+            self.terminal = Some(terminal.times(TERMINAL));
+        }
+        self.terminal
+    }
+}
+
+/// What the links of a configuration give to an id, by their place.
+pub(super) fn link_ids(links: &[String]) -> Arc<[KeyId]> {
+    links.iter().map(|link| KeyId::of_text(link.as_bytes()).times(LINK)).collect()
+}
+
+/// Makes the ids of one limit's keys.
+#[derive(Clone, Debug)]
+pub(super) struct Namer {
+    limit: KeyId,
+    bin_digits: u8,
+    links: Arc<[KeyId]>,
+}
+
+impl Namer {
+    /// The namer of a limit whose BINs have so many digits.
+    pub(super) fn new(limit: &str, bin_digits: u8, links: Arc<[KeyId]>) -> Self {
+        Self { limit: KeyId::of_text(limit.as_bytes()), bin_digits, links }
+    }
+
+    /// The id of a message's values in the dimensions `per`; `None` when it lacks one of them.
+    #[inline]
+    pub(super) fn id(&self, per: Per, traffic: &Traffic, digests: &mut Digests) -> Option<KeyId> {
+        let mut id = self.limit;
+        let mut numbers = 0;
+        if per.has(Dimension::Bin) {
+            numbers = u64::from(bin_prefix(traffic.bin?, self.bin_digits));
+        }
+        if per.has(Dimension::Operation) {
+            numbers |= (traffic.operation as u64) << BIN_BITS;
+        }
+        if per.has(Dimension::Mcc) {
+            numbers |= u64::from(traffic.mcc?.number()) << (BIN_BITS + OPERATION_BITS);
+        }
+        id = id.plus(NUMBERS.times(KeyId { first: numbers, second: numbers }));
+        if per.has(Dimension::Merchant) {
+            id = id.plus(digests.merchant(traffic)?);
+        }
+        if per.has(Dimension::Terminal) {
+            id = id.plus(digests.terminal(traffic)?);
+        }
+        if per.has(Dimension::Link) {
+            id = id.plus(self.link(traffic.link)?);
+        }
+        Some(id)
+    }
+
+    fn link(&self, link: LinkId) -> Option<KeyId> {
+        self.links.get(usize::from(link.0)).copied()
+    }
+}
+
+/// [`Bin::prefix`] of 6 to 8 digits, without its division.
 #[inline]
-const fn decimal(number: u32) -> [u8; Bin::DIGITS] {
-    let halves = (number / 10_000) as u64 | ((number % 10_000) as u64) << 32;
-    // x / 100 for x < 10,000, and x / 10 for x < 100, as multiplications that stay in their lane.
-    let hundreds = ((halves * 10_486) >> 20) & 0x0000_007f_0000_007f;
-    let pairs = hundreds | (halves - hundreds * 100) << 16;
-    let tens = ((pairs * 103) >> 10) & 0x000f_000f_000f_000f;
-    let digits = tens | (pairs - tens * 10) << 8;
-    (digits | 0x3030_3030_3030_3030).to_le_bytes()
+const fn bin_prefix(bin: Bin, digits: u8) -> u32 {
+    match digits {
+        6 => bin.number() / 100,
+        7 => bin.number() / 10,
+        _ => bin.number(),
+    }
 }
 
 /// Where ids fall in this process. Both halves of an id meet a secret word, so that nobody outside
@@ -94,46 +178,98 @@ const fn scramble(seed: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn whole(name: &str) -> KeyId {
-        let mut hasher = SipHasher13::new_with_keys(NAME_KEY.0, NAME_KEY.1);
-        hasher.write(name.as_bytes());
-        let hash = hasher.finish128();
-        KeyId { first: hash.h1, second: hash.h2 }
-    }
+    use crate::traffic::{Class, Mcc, MerchantId, Operation, TerminalId};
 
     fn bin(number: u32) -> Bin {
         let digits: Vec<u8> = format!("{number:08}").bytes().map(|byte| byte - b'0').collect();
         Bin::from_digits(&digits).unwrap()
     }
 
-    #[test]
-    fn an_id_is_the_hash_of_the_readable_name() {
-        assert_eq!(
-            Namer::new("merchant").id(b"123456:SHOP0001"),
-            whole("merchant:123456:SHOP0001")
-        );
-        assert_eq!(Namer::new("bin").bin_id(bin(41_111_199), 6), whole("bin:411111"));
-        assert_eq!(Namer::new("bin").bin_id(bin(4_111_112), 8), whole("bin:04111112"));
-        assert_ne!(Namer::new("bin").id(b"411111"), Namer::new("bins").id(b"411111"));
+    fn message() -> Traffic {
+        Traffic {
+            bin: Some(bin(41_111_199)),
+            merchant: MerchantId::new(b"123456", b"SHOP0001"),
+            terminal: TerminalId::new(b"123456", b"T0001"),
+            mcc: Mcc::new(5_411),
+            ..Traffic::new(LinkId(1), Class::Standard, Operation::Refund)
+        }
+    }
+
+    fn id(limit: &str, per: Per, traffic: &Traffic) -> Option<KeyId> {
+        let links = link_ids(&["visa".to_owned(), "mastercard".to_owned()]);
+        Namer::new(limit, 6, links).id(per, traffic, &mut Digests::default())
     }
 
     #[test]
-    fn ids_stay_what_they_are_from_one_release_to_the_next() {
-        let id = Namer::new("bin").id(b"411111");
-        assert_eq!((id.first, id.second), (1_527_159_937_366_779_702, 2_248_687_768_823_851_291));
-    }
-
-    #[test]
-    fn decimals_are_what_the_standard_library_prints() {
-        for number in (0..100_000_000).step_by(997).chain([9_999, 10_000, 99_999_999]) {
-            assert_eq!(decimal(number).as_slice(), format!("{number:08}").as_bytes());
+    fn an_id_differs_by_limit_and_by_every_dimension_that_it_has_and_by_no_other() {
+        let one = message();
+        let others = [
+            Traffic { bin: Some(bin(41_111_299)), ..one },
+            Traffic { merchant: MerchantId::new(b"123457", b"SHOP0001"), ..one },
+            Traffic { terminal: TerminalId::new(b"123456", b"T0002"), ..one },
+            Traffic { mcc: Mcc::new(5_412), ..one },
+            Traffic { operation: Operation::Credit, ..one },
+            Traffic { link: LinkId(0), ..one },
+        ];
+        let changed = [
+            Dimension::Bin,
+            Dimension::Merchant,
+            Dimension::Terminal,
+            Dimension::Mcc,
+            Dimension::Operation,
+            Dimension::Link,
+        ];
+        for bits in 0_u32..64 {
+            let per = Dimension::ALL.into_iter().enumerate();
+            let per: Vec<_> =
+                per.filter(|(at, _)| bits >> at & 1 == 1).map(|(_, dimension)| dimension).collect();
+            let per = Per::of(&per);
+            assert_ne!(id("one", per, &one), id("other", per, &one));
+            for (other, dimension) in others.iter().zip(changed) {
+                let differs = id("one", per, &one) != id("one", per, other);
+                assert_eq!(differs, per.has(dimension), "{per} {dimension:?}");
+            }
         }
     }
 
     #[test]
+    fn a_bin_counts_in_the_digits_of_its_limit() {
+        let near = Traffic { bin: Some(bin(41_111_100)), ..message() };
+        assert_eq!(id("bin", Per::BIN, &near), id("bin", Per::BIN, &message()));
+        for digits in 6..=8 {
+            let number = bin(41_111_199);
+            assert_eq!(bin_prefix(number, digits), number.prefix(digits));
+        }
+    }
+
+    #[test]
+    fn what_a_message_lacks_gives_no_id() {
+        let bare = Traffic::new(LinkId(9), Class::Standard, Operation::Refund);
+        for per in [Per::BIN, Per::MERCHANT, Per::TERMINAL, Per::MCC, Per::LINK] {
+            assert_eq!(id("limit", per, &bare), None, "{per}");
+        }
+        assert!(id("limit", Per::OPERATION, &bare).is_some());
+    }
+
+    #[test]
+    fn a_merchant_is_not_the_terminal_of_the_same_name() {
+        let same = Traffic { terminal: TerminalId::new(b"123456", b"SHOP0001"), ..message() };
+        assert_ne!(id("limit", Per::MERCHANT, &same), id("limit", Per::TERMINAL, &same));
+    }
+
+    #[test]
+    fn ids_stay_what_they_are_from_one_release_to_the_next() {
+        let every = Per::of(&Dimension::ALL);
+        let KeyId { first, second } = id("limit", every, &message()).unwrap();
+        assert_eq!((first, second), (0, 0));
+        let KeyId { first, second } = id("bin", Per::BIN, &message()).unwrap();
+        assert_eq!((first, second), (0, 0));
+    }
+
+    #[test]
     fn two_seeds_spread_the_same_ids_differently() {
-        let ids: Vec<_> = (0..4096).map(|n| Namer::new("bin").bin_id(bin(n), 8)).collect();
+        let of = |number: u32| Traffic { bin: Some(bin(number * 100)), ..message() };
+        let ids: Vec<_> = (0..4096).map(|n| id("bin", Per::BIN, &of(n)).unwrap()).collect();
         let chain = |seed| ids.iter().filter(|id| Spread::new(seed).word(**id) % 64 == 7).count();
         let (one, two) = (Spread::new(1), Spread::new(2));
         let same = ids.iter().filter(|id| one.word(**id) % 64 == two.word(**id) % 64).count();

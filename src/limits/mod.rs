@@ -1,20 +1,30 @@
-//! Limits: token buckets per merchant, per BIN and over all, and the one order they are asked in.
+//! Limits: token buckets per merchant, per BIN and more, and the one order they are asked in.
 //!
 //! [`rule`] is what an operator asks for, [`policy`] decides by it, [`cell`] is one bucket. Between
-//! them stand the bounded table of keys nobody named, the keys somebody did, and the turns by which
-//! a slot of the table is known to be out of everybody's hands.
+//! them stand the plan of which limits can apply, the bounded table of keys nobody named, the keys
+//! somebody did, and the turns by which a slot of the table is known to be out of everybody's hands.
+//! [`finding`] tells an operator how they stand to one message.
 //!
 //! This module reads no clock, draws no random number, logs nothing and knows no message: time,
 //! seeds and [`Traffic`](crate::traffic::Traffic) are arguments. Nothing here waits for a network.
 
 pub mod cell;
+pub mod finding;
 mod id;
+mod key_name;
+mod limit;
+mod limit_set;
 mod named;
+mod per;
+mod plan;
 pub mod policy;
 pub mod rule;
 mod table;
 mod turns;
 
-pub use policy::{Charge, Decision, LIMITS_MAX, LimitInfo, LimitIx, LimitSet, Policy};
-pub use rule::{Burst, KeyMatch, Mode, Per, Rate, Rule, RuleKey};
+pub use finding::{Bucket, Filter, Holder, Standing};
+pub use limit_set::{LIMITS_MAX, LimitIx, LimitSet};
+pub use per::{Dimension, Per};
+pub use policy::{Charge, Decision, Policy};
+pub use rule::{BinRange, Burst, KeyMatch, MccRange, Mode, Rate, Rule, RuleKey, When};
 pub use turns::Turn;

@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use hashbrown::HashTable;
 
 use super::cell::{Cell, Grant};
-use super::id::{KeyId, Namer, Spread};
-use super::rule::{KeyMatch, RuleKey};
+use super::id::{Digests, KeyId, Namer, Spread};
+use super::per::{Dimension, Per};
+use super::rule::{BinRange, KeyMatch, RuleKey};
 use crate::clock::Moment;
-use crate::traffic::Bin;
+use crate::traffic::{Bin, Class, LinkId, Operation, Traffic};
 
 /// One named key: its bucket, on a cache line of its own.
 #[derive(Debug)]
@@ -19,18 +20,34 @@ use crate::traffic::Bin;
 pub(super) struct Named {
     pub(super) grant: Grant,
     pub(super) cell: Cell,
+    /// Its place in the configuration of the limit.
+    pub(super) place: usize,
 }
 
 /// The named keys of one limit.
 #[derive(Debug)]
 pub(super) struct NamedKeys {
     keys: Box<[Named]>,
-    /// Where each run of BINs with one answer begins, in order; a run ends where the next begins.
-    runs: Box<[Run]>,
-    /// Named merchants, by their id.
-    merchants: HashTable<(KeyId, usize)>,
+    /// Keys that name the same dimensions, in the order in which they win.
+    groups: Box<[Group]>,
     spread: Spread,
     settled: AtomicUsize,
+}
+
+/// Keys that name the same dimensions.
+#[derive(Debug)]
+struct Group {
+    /// What they name beside a BIN.
+    rest: Per,
+    entries: Entries,
+}
+
+#[derive(Debug)]
+enum Entries {
+    /// They name a BIN and nothing else.
+    Bins(Box<[Run]>),
+    /// By the id of what else they name: a key, or the runs of its BINs.
+    Rest(HashTable<(KeyId, Box<[Run]>)>),
 }
 
 /// BINs from `first` on belong to this key, or to none.
@@ -40,48 +57,41 @@ struct Run {
     key: Option<usize>,
 }
 
+/// First and last BIN of a key.
+type Range = (u32, u32, usize);
+
+/// Every BIN: where a key names none, it has one run.
+const EVERY_BIN: BinRange = BinRange { first: 0, last: u32::MAX };
+
 impl NamedKeys {
     /// The keys of a rule, full at `now`. They were found without fault.
     pub(super) fn new(keys: &[RuleKey], namer: &Namer, spread: Spread, now: Moment) -> Self {
-        let mut merchants = HashTable::new();
-        let mut ranges = Vec::new();
-        for (at, key) in keys.iter().enumerate() {
-            match key.matches {
-                KeyMatch::BinRange { first, last } => ranges.push((first, last, at)),
-                KeyMatch::Merchant(merchant) => {
-                    let id = namer.id(merchant.name());
-                    merchants.insert_unique(spread.word(id), (id, at), |(id, _)| spread.word(*id));
-                }
-            }
-        }
-        let bucket = |key: &RuleKey| {
+        let bucket = |(place, key): (usize, &RuleKey)| {
             let grant = Grant::new(key.rate, key.burst);
-            Named { grant, cell: Cell::full(&grant, now) }
+            Named { grant, cell: Cell::full(&grant, now), place }
         };
+        let mut kinds: Vec<Per> = keys.iter().map(|key| key.matches.per()).collect();
+        kinds.sort_unstable_by_key(|per| std::cmp::Reverse((per.count(), *per)));
+        kinds.dedup();
         Self {
-            keys: keys.iter().map(bucket).collect(),
-            runs: runs_of(ranges),
-            merchants,
+            keys: keys.iter().enumerate().map(bucket).collect(),
+            groups: kinds.into_iter().map(|per| Group::new(per, keys, namer, spread)).collect(),
             spread,
             settled: AtomicUsize::new(0),
         }
     }
 
-    /// The key whose range is the narrowest around `bin`.
+    /// The key that fits a message best.
     #[inline]
-    pub(super) fn of_bin(&self, bin: Bin) -> Option<&Named> {
-        let after = self.runs.partition_point(|run| run.first <= bin.number());
-        self.keys.get(self.runs.get(after.checked_sub(1)?)?.key?)
-    }
-
-    /// The key of the merchant with this id.
-    #[inline]
-    pub(super) fn of_merchant(&self, id: KeyId) -> Option<&Named> {
-        if self.merchants.is_empty() {
-            return None;
-        }
-        let (_, at) = self.merchants.find(self.spread.word(id), |(named, _)| *named == id)?;
-        self.keys.get(*at)
+    pub(super) fn find(
+        &self,
+        namer: &Namer,
+        traffic: &Traffic,
+        digests: &mut Digests,
+    ) -> Option<&Named> {
+        let found =
+            self.groups.iter().find_map(|group| group.find(namer, self.spread, traffic, digests));
+        self.keys.get(found?)
     }
 
     /// Settles one cell, in turn.
@@ -94,9 +104,72 @@ impl NamedKeys {
     }
 }
 
+impl Group {
+    /// Those of `keys` that name `per`.
+    fn new(per: Per, keys: &[RuleKey], namer: &Namer, spread: Spread) -> Self {
+        let rest = per.without(Dimension::Bin);
+        let mut by_rest: Vec<(Option<KeyId>, Vec<Range>)> = Vec::new();
+        let fitting = keys.iter().enumerate().filter(|(_, key)| key.matches.per() == per);
+        for (at, RuleKey { matches, .. }) in fitting {
+            let id = namer.id(rest, &example(matches), &mut Digests::default());
+            let BinRange { first, last } = matches.bin.unwrap_or(EVERY_BIN);
+            by_rest.push((id, vec![(first, last, at)]));
+        }
+        by_rest.sort_by_key(|(id, _)| id.map(|id| (id.first, id.second)));
+        by_rest.dedup_by(|(id, ranges), (kept, kept_ranges)| {
+            let same = id == kept;
+            if same {
+                kept_ranges.append(ranges);
+            }
+            same
+        });
+        if rest.is_nothing() {
+            let ranges = by_rest.pop().map(|(_, ranges)| ranges).unwrap_or_default();
+            return Self { rest, entries: Entries::Bins(runs_of(ranges)) };
+        }
+        let mut entries = HashTable::new();
+        for (id, ranges) in by_rest {
+            if let Some(id) = id {
+                let entry = (id, runs_of(ranges));
+                entries.insert_unique(spread.word(id), entry, |(id, _)| spread.word(*id));
+            }
+        }
+        Self { rest, entries: Entries::Rest(entries) }
+    }
+
+    #[inline]
+    fn find(
+        &self,
+        namer: &Namer,
+        spread: Spread,
+        traffic: &Traffic,
+        digests: &mut Digests,
+    ) -> Option<usize> {
+        let runs = match &self.entries {
+            Entries::Bins(runs) => runs,
+            Entries::Rest(entries) => {
+                let id = namer.id(self.rest, traffic, digests)?;
+                let (_, runs) = entries.find(spread.word(id), |(named, _)| *named == id)?;
+                runs
+            }
+        };
+        // A message without a BIN comes here only for keys that name none.
+        let bin = traffic.bin.map_or(0, Bin::number);
+        let after = runs.partition_point(|run| run.first <= bin);
+        runs.get(after.checked_sub(1)?)?.key
+    }
+}
+
+/// A message that has what a key names.
+fn example(matches: &KeyMatch) -> Traffic {
+    let KeyMatch { terminal, merchant, mcc, operation, link, .. } = *matches;
+    let (link, operation) = (link.unwrap_or(LinkId(0)), operation.unwrap_or(Operation::Other));
+    Traffic { terminal, merchant, mcc, ..Traffic::new(link, Class::Standard, operation) }
+}
+
 /// Cuts overlapping ranges (first, last, key) into runs: the widest is laid down first and the
 /// narrower ones over it.
-fn runs_of(mut ranges: Vec<(u32, u32, usize)>) -> Box<[Run]> {
+fn runs_of(mut ranges: Vec<Range>) -> Box<[Run]> {
     ranges.sort_unstable_by_key(|(first, last, _)| std::cmp::Reverse(last.saturating_sub(*first)));
     let mut runs = BTreeMap::from([(0, None)]);
     for (first, last, key) in ranges {

@@ -138,9 +138,19 @@ impl Table {
             }
         }
         self.overflowed.fetch_add(1, Relaxed);
+        self.overflow_of(id).map(|cell| (cell, spend(cell)))
+    }
+
+    /// The bucket that a key without a slot would share now; `None` while a slot is free.
+    #[cold]
+    pub(super) fn shared(&self, id: KeyId) -> Option<&Cell> {
+        if self.lock().is_full() { self.overflow_of(id) } else { None }
+    }
+
+    fn overflow_of(&self, id: KeyId) -> Option<&Cell> {
         // The high half of the word; the low half chooses the chain.
         let at = (self.spread.word(id) >> 32) as usize % OVERFLOW;
-        self.overflow.get(at).map(|lone| (&lone.0, spend(&lone.0)))
+        self.overflow.get(at).map(|lone| &lone.0)
     }
 
     /// Keys that have a slot.
@@ -273,6 +283,10 @@ impl Stock {
             self.fresh += 1;
             index
         })
+    }
+
+    const fn is_full(&self) -> bool {
+        self.free.is_empty() && self.fresh >= self.keys_max
     }
 
     fn in_use(&self) -> usize {

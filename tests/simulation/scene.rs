@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use tollgate::gate::{self, Codes, LocalAnswers};
-use tollgate::iso8583::{FieldSet, LocalCode};
-use tollgate::limits::{Burst, KeyMatch, Mode, Per, Rate, Rule, RuleKey};
+use tollgate::gate::{self, Codes};
+use tollgate::iso8583::LocalCode;
+use tollgate::limits::{BinRange, Burst, KeyMatch, Mode, Per, Rate, Rule, RuleKey};
 use tollgate::reason::Reason;
 
 use crate::model::{Bound, Rules};
@@ -66,38 +66,27 @@ impl Rules {
 }
 
 pub(crate) fn gate_settings() -> gate::Settings {
-    gate::Settings {
-        echo: FieldSet::of(&gate::Settings::ECHO),
-        codes: codes(),
-        local_answers: LocalAnswers::UnlessMac,
-        malformed: Default::default(),
-    }
+    gate::Settings { codes: codes(), ..gate::Settings::default() }
 }
 
 /// One limit over all, one for a single bin, and one that only watches.
 pub(crate) fn limits(rules: &Rules) -> [Rule; 3] {
-    let rule = |name: &str, per, bound: Bound, mode| Rule {
-        name: name.to_owned(),
-        per,
-        rate: Rate::per_second(bound.rate).unwrap(),
-        burst: Burst::tokens(bound.burst).unwrap(),
-        mode,
-        bin_digits: 6,
-        keys_max: 1_000,
-        keys: Vec::new(),
+    let rule = |name: &str, per, bound: Bound, mode| {
+        let (rate, burst) = (Rate::per_second(bound.rate), Burst::tokens(bound.burst));
+        Rule { mode, keys_max: 1_000, ..Rule::new(name, per, rate.unwrap(), burst.unwrap()) }
     };
     let plenty = Bound { rate: 1e6, burst: 1e6 };
-    let mut bin = rule("bin", Per::Bin, plenty, Mode::Enforce);
+    let mut bin = rule("bin", Per::BIN, plenty, Mode::Enforce);
     bin.keys.push(RuleKey {
-        matches: KeyMatch::parse_bin(rules.bin_prefix).unwrap(),
+        matches: KeyMatch::of_bin(BinRange::parse(rules.bin_prefix).unwrap()),
         rate: Rate::per_second(rules.bin.rate).unwrap(),
         burst: Burst::tokens(rules.bin.burst).unwrap(),
     });
     let few = Bound { rate: 50.0, burst: 5.0 };
     [
-        rule("all", Per::All, rules.all, Mode::Enforce),
+        rule("all", Per::NOTHING, rules.all, Mode::Enforce),
         bin,
-        rule("merchant", Per::Merchant, few, Mode::Shadow),
+        rule("merchant", Per::MERCHANT, few, Mode::Shadow),
     ]
 }
 

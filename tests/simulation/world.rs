@@ -48,7 +48,7 @@ impl World {
         let mut random = fastrand::Rng::with_seed(seed);
         let mood = Mood::drawn(&mut random);
         let rules = Rules::drawn(&mut random, &mood);
-        let policy = Arc::new(Policy::new(&limits(&rules), 1, seed, Moment::START).unwrap());
+        let policy = Arc::new(Policy::new(&limits(&rules), &[], 1, seed, Moment::START).unwrap());
         let gate = Gate::new(LinkId(0), gate_settings(), Arc::clone(&policy));
         let settings = Settings {
             deadline: rules.deadline,

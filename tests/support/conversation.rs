@@ -10,9 +10,9 @@ use tollgate::clock::Moment;
 use tollgate::exchange::{
     ConnectionId, Exchange, Flow, Outcome, Pass, Room, Sequence, SessionId, Settings, Sink, Stray,
 };
-use tollgate::gate::{self, Codes, Gate, LocalAnswers, Malformed};
-use tollgate::iso8583::{Dialect, FieldSet};
-use tollgate::limits::{Burst, Mode, Per, Policy, Rate, Rule};
+use tollgate::gate::{self, Gate, Malformed};
+use tollgate::iso8583::Dialect;
+use tollgate::limits::{Burst, Per, Policy, Rate, Rule};
 use tollgate::reason::Reason;
 use tollgate::traffic::LinkId;
 use tollgate::wire::Header;
@@ -106,23 +106,10 @@ impl Link {
         inflight_max: usize,
         tokens: f64,
     ) -> Self {
-        let rule = Rule {
-            name: "all".to_owned(),
-            per: Per::All,
-            rate: Rate::per_second(tokens).unwrap(),
-            burst: Burst::tokens(tokens).unwrap(),
-            mode: Mode::Enforce,
-            bin_digits: 6,
-            keys_max: 1,
-            keys: Vec::new(),
-        };
-        let policy = Arc::new(Policy::new(&[rule], 1, 1, Moment::START).unwrap());
-        let answering = gate::Settings {
-            echo: FieldSet::of(&gate::Settings::ECHO),
-            codes: Codes::default(),
-            local_answers: LocalAnswers::UnlessMac,
-            malformed,
-        };
+        let (rate, burst) = (Rate::per_second(tokens).unwrap(), Burst::tokens(tokens).unwrap());
+        let rule = Rule::new("all", Per::NOTHING, rate, burst);
+        let policy = Arc::new(Policy::new(&[rule], &[], 1, 1, Moment::START).unwrap());
+        let answering = gate::Settings { malformed, ..gate::Settings::default() };
         let settings = Settings {
             deadline: DEADLINE,
             answer_timeout: ANSWER_TIMEOUT,

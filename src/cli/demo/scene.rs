@@ -1,6 +1,6 @@
 //! What the network of the demo sends, and which limit each part of it meets.
 
-use crate::limits::{KeyMatch, Per, Rule};
+use crate::limits::{BinRange, KeyMatch, Per, Rule};
 use crate::peers::{Flow, Mix, Shop};
 use crate::traffic::MerchantId;
 
@@ -42,28 +42,28 @@ impl Scene {
             Self {
                 name: "cards 411111, everyday shops",
                 intention: "ordinary traffic: cards 411111... in a grocery, a pharmacy, a cinema",
-                limit: rate_of(rules, Per::Bin, KeyMatch::parse_bin("411111").ok()),
+                limit: rate_of(rules, Per::BIN, card_range("411111")),
                 of: "per card range",
                 flow: flow("411111", &everyday(), 60.0, Mix::ORDINARY),
             },
             Self {
                 name: "cards 601100, everyday shops",
                 intention: "the same with cards 601100...",
-                limit: rate_of(rules, Per::Bin, KeyMatch::parse_bin("601100").ok()),
+                limit: rate_of(rules, Per::BIN, card_range("601100")),
                 of: "per card range",
                 flow: flow("601100", &everyday(), 60.0, Mix::ORDINARY),
             },
             Self {
                 name: "cards 555555, everyday shops",
                 intention: "an attack: stolen numbers 555555... are being tried out in those shops",
-                limit: rate_of(rules, Per::Bin, KeyMatch::parse_bin("555555").ok()),
+                limit: rate_of(rules, Per::BIN, card_range("555555")),
                 of: "this card range",
                 flow: flow("555555", &everyday(), 150.0, Mix::SHOPPING),
             },
             Self {
                 name: "cards 411111, shop TICKETS",
                 intention: "a rush: one shop, TICKETS, begins to sell seats for a concert",
-                limit: rate_of(rules, Per::Merchant, merchant("TICKETS")),
+                limit: rate_of(rules, Per::MERCHANT, merchant("TICKETS")),
                 of: "this merchant",
                 flow: flow("411111", &[shop("TICKETS", "7922")], 100.0, Mix::SHOPPING),
             },
@@ -79,8 +79,12 @@ fn shop(acceptor: &str, category: &str) -> Shop {
     }
 }
 
+fn card_range(prefix: &str) -> Option<KeyMatch> {
+    BinRange::parse(prefix).ok().map(KeyMatch::of_bin)
+}
+
 fn merchant(acceptor: &str) -> Option<KeyMatch> {
-    MerchantId::new(ACQUIRER.as_bytes(), acceptor.as_bytes()).map(KeyMatch::Merchant)
+    MerchantId::new(ACQUIRER.as_bytes(), acceptor.as_bytes()).map(KeyMatch::of_merchant)
 }
 
 /// Tokens per second of a key of its own, else of every key of that limit.
@@ -107,7 +111,7 @@ mod tests {
         // What TICKETS may pass is of a range that others use too, and all of it is under the host's.
         let passed = |scene: &Scene| scene.flow.rate.min(scene.limit);
         assert!(passed(&scenes[0]) + passed(&scenes[3]) < scenes[0].limit / 2.0);
-        let everything = rate_of(&rules, Per::All, None);
+        let everything = rate_of(&rules, Per::NOTHING, None);
         assert!(scenes.iter().map(passed).sum::<f64>() < everything / 2.0);
     }
 }

@@ -10,9 +10,9 @@ use tokio::sync::{Semaphore, watch};
 
 use super::*;
 use crate::exchange::ConnectionId;
-use crate::gate::{self, Codes, Gate, LocalAnswers};
-use crate::iso8583::{Dialect, FieldSet};
-use crate::limits::{Burst, Mode, Per, Rate, Rule};
+use crate::gate::{self, Gate};
+use crate::iso8583::Dialect;
+use crate::limits::{Burst, Per, Rate, Rule};
 use crate::net::listener::Bound;
 use crate::net::stream::{Reader, Socket, Writer};
 use crate::net::upstream;
@@ -101,29 +101,21 @@ struct Road {
 impl Road {
     /// A limit over all with so many tokens, and one per merchant and BIN with plenty.
     async fn new(tokens: f64) -> Self {
-        let rule = |name: &str, per, tokens| Rule {
-            name: name.to_owned(),
-            per,
-            rate: Rate::per_second(tokens).unwrap(),
-            burst: Burst::tokens(tokens.max(1.0)).unwrap(),
-            mode: Mode::Enforce,
-            bin_digits: 6,
-            keys_max: 1_000,
-            keys: Vec::new(),
+        let rule = |name: &str, per, tokens: f64| {
+            let burst = Burst::tokens(tokens.max(1.0)).unwrap();
+            Rule {
+                keys_max: 1_000,
+                ..Rule::new(name, per, Rate::per_second(tokens).unwrap(), burst)
+            }
         };
         let rules = [
-            rule("merchant", Per::Merchant, 1e7),
-            rule("bin", Per::Bin, 1e7),
-            rule("all", Per::All, tokens),
+            rule("merchant", Per::MERCHANT, 1e7),
+            rule("bin", Per::BIN, 1e7),
+            rule("all", Per::NOTHING, tokens),
         ];
         let clock = Clock::start();
-        let policy = Arc::new(Policy::new(&rules, 1, 1, clock.now()).unwrap());
-        let gate = gate::Settings {
-            echo: FieldSet::of(&gate::Settings::ECHO),
-            codes: Codes::default(),
-            local_answers: LocalAnswers::default(),
-            malformed: Default::default(),
-        };
+        let policy = Arc::new(Policy::new(&rules, &[], 1, 1, clock.now()).unwrap());
+        let gate = gate::Settings::default();
         let exchange = Exchange::new(
             &exchange::Settings {
                 deadline: Duration::from_secs(60),

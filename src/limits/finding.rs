@@ -1,0 +1,223 @@
+//! How the limits stand to one message, for an operator who wants to know why.
+//!
+//! It looks and spends nothing. What it says holds at the moment of asking: another message may take
+//! the last token before the next look.
+
+use std::time::Duration;
+
+use super::cell::ONE;
+use super::id::Digests;
+use super::key_name;
+use super::limit::{Found, Limit};
+use super::limit_set::LimitIx;
+use super::per::{Dimension, Per};
+use super::policy::Policy;
+use super::rule::{Burst, Mode, Rate, Rule};
+use crate::clock::Moment;
+use crate::traffic::Traffic;
+
+/// How one limit stands to a message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its mode is off.
+    Off,
+    /// Its filter leaves such messages out, by what is named here.
+    NotFor(Filter),
+    /// The message has no value in this dimension.
+    Lacks(Dimension),
+    /// It applies, with this bucket.
+    Applies(Bucket),
+}
+
+/// What a limit's `when` may leave a message out by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// The link that it came in on.
+    Link,
+    /// How gladly it is refused.
+    Class,
+    /// What it does.
+    Operation,
+    /// What the merchant sells, or that it does not say.
+    Mcc,
+}
+
+impl Filter {
+    /// The name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Class => "class",
+            Self::Operation => "operation",
+            Self::Mcc => "mcc",
+        }
+    }
+}
+
+/// The bucket of one key at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bucket {
+    /// The key's readable name.
+    pub key: String,
+    /// Whose bucket it is.
+    pub holder: Holder,
+    /// Micro-tokens that may be spent; below zero is debt.
+    pub level: i64,
+    /// What it holds when it is full.
+    pub burst: Burst,
+    /// How fast it refills.
+    pub rate: Rate,
+    /// How long it takes to be full again if nobody spends.
+    pub full_after: Duration,
+}
+
+impl Bucket {
+    /// Whether a message that may be refused would find a token.
+    pub const fn has_token(&self) -> bool {
+        self.level >= ONE
+    }
+
+    /// Whether one more message that may not be refused would be forgiven its charge.
+    pub const fn would_forgive(&self) -> bool {
+        self.level.saturating_sub(ONE) < -self.burst.micro()
+    }
+}
+
+/// Whose bucket a message meets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    /// The one bucket of a limit per nothing.
+    Everything,
+    /// A key of the configuration.
+    Named,
+    /// A key that was met before.
+    Automatic,
+    /// A key that has not been met, or not for long: its bucket will be full.
+    New,
+    /// Several keys, as the limit has no bucket left (`keys_max`).
+    Shared,
+}
+
+impl Holder {
+    /// The name in answers to operators.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Everything => "everything",
+            Self::Named => "named",
+            Self::Automatic => "automatic",
+            Self::New => "new",
+            Self::Shared => "shared",
+        }
+    }
+}
+
+/// Why the limits leave a message out, or which bucket it meets.
+impl Policy {
+    /// Every limit with its standing: first those that are asked, in the order in which they are,
+    /// then those that are off.
+    pub fn findings(&self, traffic: &Traffic, now: Moment) -> Vec<(LimitIx, Standing)> {
+        let off = (0u8..).map(LimitIx).zip(self.limits());
+        let off = off.filter(|(_, rule)| rule.mode == Mode::Off).map(|(limit, _)| limit);
+        let all = self.in_order().chain(off);
+        all.filter_map(|limit| Some((limit, self.standing(limit, traffic, now)?))).collect()
+    }
+
+    /// How a limit stands to a message; `None` when there is no such limit.
+    pub fn standing(&self, limit: LimitIx, traffic: &Traffic, now: Moment) -> Option<Standing> {
+        let rule = self.limits().get(usize::from(limit.0))?;
+        if rule.mode != Mode::Off
+            && let Some(filter) = left_out_by(rule, traffic)
+        {
+            return Some(Standing::NotFor(filter));
+        }
+        self.bucket(limit, traffic, now)
+    }
+
+    /// The same for a key alone, whatever the limit's `when` says.
+    pub fn bucket(&self, limit: LimitIx, traffic: &Traffic, now: Moment) -> Option<Standing> {
+        let rule = self.limits().get(usize::from(limit.0))?;
+        let Some(asked) = self.limit(limit) else { return Some(Standing::Off) };
+        if let Some(dimension) = lacking(rule.per, traffic) {
+            return Some(Standing::Lacks(dimension));
+        }
+        let _turn = self.turn(usize::MAX);
+        look(rule, asked, traffic, self.links(), now).map(Standing::Applies)
+    }
+
+    /// Micro-tokens left at `now` in the bucket of a limit that a message would meet; below zero is
+    /// debt, and a key without a bucket has a full one coming. `None` when the limit is off or does
+    /// not apply.
+    pub fn level(&self, limit: LimitIx, traffic: &Traffic, now: Moment) -> Option<i64> {
+        match self.standing(limit, traffic, now)? {
+            Standing::Applies(bucket) => Some(bucket.level),
+            Standing::Off | Standing::NotFor(_) | Standing::Lacks(_) => None,
+        }
+    }
+
+    /// The readable name of the key that a message has in a limit: of the configuration's key that
+    /// it meets, or of its own values. `None` when the limit is off or the message lacks a value.
+    pub fn key_name(&self, limit: LimitIx, traffic: &Traffic) -> Option<String> {
+        let rule = self.limits().get(usize::from(limit.0))?;
+        let found = self.limit(limit)?.find(traffic, &mut Digests::default())?;
+        name_of(rule, &found, traffic, self.links())
+    }
+}
+
+fn name_of(rule: &Rule, found: &Found<'_>, traffic: &Traffic, links: &[String]) -> Option<String> {
+    match found.named {
+        Some(place) => key_name::of_match(&rule.keys.get(place)?.matches, links),
+        None => key_name::of_message(rule, traffic, links),
+    }
+}
+
+fn look(
+    rule: &Rule,
+    limit: &Limit,
+    traffic: &Traffic,
+    links: &[String],
+    now: Moment,
+) -> Option<Bucket> {
+    let found = limit.find(traffic, &mut Digests::default())?;
+    let key = name_of(rule, &found, traffic, links)?;
+    let shared = if found.cell.is_none() { limit.shared(traffic) } else { None };
+    let level = found.cell.or(shared).and_then(|cell| cell.level(found.grant, now));
+    let holder = match (found.named, level, shared) {
+        _ if rule.per.is_nothing() => Holder::Everything,
+        (Some(_), ..) => Holder::Named,
+        (None, Some(_), Some(_)) => Holder::Shared,
+        (None, Some(_), None) => Holder::Automatic,
+        (None, None, _) => Holder::New,
+    };
+    let level = level.unwrap_or(found.grant.cap());
+    let full_after = found.grant.time_to_full(level);
+    let named = found.named.and_then(|place| rule.keys.get(place));
+    let (rate, burst) = named.map_or((rule.rate, rule.burst), |key| (key.rate, key.burst));
+    Some(Bucket { key, holder, level, burst, rate, full_after })
+}
+
+/// What the limit's filter leaves the message out by.
+fn left_out_by(rule: &Rule, traffic: &Traffic) -> Option<Filter> {
+    let when = &rule.when;
+    let in_category = |mcc| when.mccs.iter().any(|range| (range.first..=range.last).contains(&mcc));
+    let fits = [
+        (Filter::Link, when.links.is_empty() || when.links.contains(&traffic.link)),
+        (Filter::Class, when.classes.is_empty() || when.classes.contains(&traffic.class)),
+        (
+            Filter::Operation,
+            when.operations.is_empty() || when.operations.contains(&traffic.operation),
+        ),
+        (Filter::Mcc, when.mccs.is_empty() || traffic.mcc.is_some_and(in_category)),
+    ];
+    fits.into_iter().find(|(_, fits)| !fits).map(|(filter, _)| filter)
+}
+
+/// The narrowest dimension in which a message has no value.
+fn lacking(per: Per, traffic: &Traffic) -> Option<Dimension> {
+    per.iter().find(|dimension| match dimension {
+        Dimension::Terminal => traffic.terminal.is_none(),
+        Dimension::Merchant => traffic.merchant.is_none(),
+        Dimension::Bin => traffic.bin.is_none(),
+        Dimension::Mcc => traffic.mcc.is_none(),
+        Dimension::Operation | Dimension::Link => false,
+    })
+}

@@ -1,0 +1,183 @@
+//! One limit at work: where its bucket for a message is, and what is done to it.
+
+use super::cell::{Cell, Grant, Take};
+use super::id::{Digests, KeyId, Namer, Spread};
+use super::limit_set::LimitIx;
+use super::named::NamedKeys;
+use super::per::Per;
+use super::rule::{MccRange, Mode, Rule};
+use super::table::{Lone, Table, before_rest};
+use super::turns::Turns;
+use crate::clock::Moment;
+use crate::traffic::Traffic;
+
+/// What is done to a bucket: a take or a charge.
+pub(super) type Spend = fn(&Cell, &Grant, Moment) -> Take;
+
+/// One limit.
+#[derive(Debug)]
+pub(super) struct Limit {
+    pub(super) ix: LimitIx,
+    pub(super) enforces: bool,
+    per: Per,
+    /// Categories that it is for; none means all.
+    mccs: Box<[MccRange]>,
+    /// For keys that are not named.
+    grant: Grant,
+    buckets: Buckets,
+}
+
+#[derive(Debug)]
+enum Buckets {
+    /// One for everything.
+    One(Box<Lone>),
+    /// One for each key.
+    Keyed(Box<Keys>),
+}
+
+#[derive(Debug)]
+struct Keys {
+    namer: Namer,
+    named: NamedKeys,
+    table: Table,
+}
+
+/// Where one limit's bucket for a message is: two words, as they are written and read again within
+/// a few nanoseconds.
+#[derive(Clone, Copy)]
+pub(super) struct Met<'a> {
+    /// `None` when the limit does not apply.
+    grant: Option<&'a Grant>,
+    /// `None` when the key has no bucket yet.
+    cell: Option<&'a Cell>,
+}
+
+impl Met<'_> {
+    pub(super) const NOTHING: Self = Self { grant: None, cell: None };
+}
+
+/// The bucket of one message, for whoever wants to know of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'a> {
+    pub(super) grant: &'a Grant,
+    /// `None` when the key has no bucket yet.
+    pub(super) cell: Option<&'a Cell>,
+    /// The named key that it is, by its place in the rule.
+    pub(super) named: Option<usize>,
+}
+
+impl Limit {
+    pub(super) fn new(
+        ix: LimitIx,
+        rule: &Rule,
+        namer: impl FnOnce() -> Namer,
+        spread: Spread,
+        now: Moment,
+    ) -> Self {
+        let grant = Grant::new(rule.rate, rule.burst);
+        let buckets = if rule.per.is_nothing() {
+            Buckets::One(Box::new(Lone(Cell::full(&grant, now))))
+        } else {
+            let namer = namer();
+            let named = NamedKeys::new(&rule.keys, &namer, spread, now);
+            let table = Table::new(rule.keys_max, &grant, spread, now);
+            Buckets::Keyed(Box::new(Keys { namer, named, table }))
+        };
+        let (enforces, mccs) = (rule.mode == Mode::Enforce, rule.when.mccs.as_slice().into());
+        Self { ix, enforces, per: rule.per, mccs, grant, buckets }
+    }
+
+    /// The bucket for a message that has all that the limit needs.
+    #[inline]
+    pub(super) fn meet(&self, traffic: &Traffic, digests: &mut Digests) -> Met<'_> {
+        if !self.is_for_category(traffic) {
+            return Met::NOTHING;
+        }
+        match self.find(traffic, digests) {
+            Some(Found { grant, cell, .. }) => Met { grant: Some(grant), cell },
+            None => Met::NOTHING,
+        }
+    }
+
+    /// Whether the limit is for what the merchant sells.
+    #[inline]
+    pub(super) fn is_for_category(&self, traffic: &Traffic) -> bool {
+        let listed =
+            |mcc| self.mccs.iter().any(|MccRange { first, last }| (first..=last).contains(&mcc));
+        self.mccs.is_empty() || traffic.mcc.as_ref().is_some_and(listed)
+    }
+
+    /// The bucket of the key that a message has; `None` when it has none.
+    #[inline]
+    pub(super) fn find(&self, traffic: &Traffic, digests: &mut Digests) -> Option<Found<'_>> {
+        let Keys { namer, named, table } = match &self.buckets {
+            Buckets::One(lone) => {
+                return Some(Found { grant: &self.grant, cell: Some(&lone.0), named: None });
+            }
+            Buckets::Keyed(keys) => &**keys,
+        };
+        if let Some(key) = named.find(namer, traffic, digests) {
+            let named = Some(key.place);
+            return Some(Found { grant: &key.grant, cell: Some(&key.cell), named });
+        }
+        let id = namer.id(self.per, traffic, digests)?;
+        Some(Found { grant: &self.grant, cell: table.cell(id), named: None })
+    }
+
+    /// Lets `spend` have the bucket that a message met, and hands it out for an undo; `None` when
+    /// the limit does not apply.
+    #[inline]
+    pub(super) fn spend<'a>(
+        &'a self,
+        met: Met<'a>,
+        traffic: &Traffic,
+        now: Moment,
+        spend: Spend,
+    ) -> Option<(&'a Cell, Take)> {
+        let grant = met.grant?;
+        if let Some(cell) = met.cell {
+            let take = spend(cell, grant, now);
+            if take != Take::Retired {
+                return Some((cell, take));
+            }
+        }
+        self.spend_new(traffic, now, spend)
+    }
+
+    /// The same for an automatic key that has no bucket yet or has just lost it.
+    #[cold]
+    fn spend_new(&self, traffic: &Traffic, now: Moment, spend: Spend) -> Option<(&Cell, Take)> {
+        let id = self.id(traffic)?;
+        self.table()?.spend_new(id, &self.grant, now, |cell| spend(cell, &self.grant, now))
+    }
+
+    fn id(&self, traffic: &Traffic) -> Option<KeyId> {
+        match &self.buckets {
+            Buckets::One(_) => None,
+            Buckets::Keyed(keys) => keys.namer.id(self.per, traffic, &mut Digests::default()),
+        }
+    }
+
+    /// The bucket that a key without one of its own would share with others, if none is left.
+    pub(super) fn shared(&self, traffic: &Traffic) -> Option<&Cell> {
+        self.table()?.shared(self.id(traffic)?)
+    }
+
+    /// The automatic keys.
+    pub(super) fn table(&self) -> Option<&Table> {
+        match &self.buckets {
+            Buckets::One(_) => None,
+            Buckets::Keyed(keys) => Some(&keys.table),
+        }
+    }
+
+    pub(super) fn sweep(&self, turns: &Turns, now: Moment, budget: usize) {
+        match &self.buckets {
+            Buckets::Keyed(keys) => {
+                keys.named.settle(before_rest(now));
+                keys.table.sweep(&self.grant, turns, now, budget);
+            }
+            Buckets::One(lone) => lone.0.settle(&self.grant, before_rest(now)),
+        }
+    }
+}

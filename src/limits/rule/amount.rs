@@ -1,0 +1,92 @@
+//! Rates and bursts, in the ranges that a bucket can have.
+
+use thiserror::Error;
+
+/// Fastest refill, in tokens per second: a hundred times what one core can carry.
+pub const RATE_MAX: f64 = 10_000_000.0;
+/// Slowest refill: one token a day.
+pub const RATE_MIN: f64 = 1.0 / 86_400.0;
+/// Largest burst, in tokens.
+pub const BURST_MAX: f64 = 1_000_000_000.0;
+
+/// Tokens per second, from one a day to ten million a second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate {
+    /// Pico-tokens: the fastest still fits, and one an hour is right to nine digits.
+    pico_per_second: u64,
+}
+
+impl Rate {
+    /// A rate in tokens per second; fractions are welcome.
+    pub fn per_second(tokens: f64) -> Result<Self, AmountError> {
+        if (RATE_MIN..=RATE_MAX).contains(&tokens) {
+            Ok(Self { pico_per_second: (tokens * 1e12).round() as u64 })
+        } else {
+            Err(AmountError::Rate)
+        }
+    }
+
+    /// In pico-tokens per second, exactly.
+    pub const fn pico_per_second(self) -> u64 {
+        self.pico_per_second
+    }
+}
+
+/// Tokens of a full bucket, at least one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Burst {
+    micro: i64,
+}
+
+impl Burst {
+    /// A burst in tokens; parts of a token count to the millionth.
+    pub fn tokens(tokens: f64) -> Result<Self, AmountError> {
+        if (1.0..=BURST_MAX).contains(&tokens) {
+            Ok(Self { micro: (tokens * 1e6).round() as i64 })
+        } else {
+            Err(AmountError::Burst)
+        }
+    }
+
+    /// The burst of a rule that names none: what `rate` gives in a second, at least one token.
+    pub fn of_rate(rate: Rate) -> Self {
+        let micro = i64::try_from(rate.pico_per_second / 1_000_000).unwrap_or(i64::MAX);
+        Self { micro: micro.max(1_000_000) }
+    }
+
+    /// In micro-tokens.
+    pub const fn micro(self) -> i64 {
+        self.micro
+    }
+}
+
+/// A rate or a burst that no bucket can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum AmountError {
+    /// The rate is out of range.
+    #[error("a rate is from one token a day (0.0000116) to 10000000 tokens per second")]
+    Rate,
+    /// The burst is out of range.
+    #[error("a burst is from 1 to 1000000000 tokens")]
+    Burst,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_keep_to_their_ranges_and_are_exact() {
+        assert_eq!(Rate::per_second(10_000_000.0).unwrap().pico_per_second(), 10u64.pow(19));
+        assert_eq!(Rate::per_second(1.0 / 3_600.0).unwrap().pico_per_second(), 277_777_778);
+        for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e-6, 10_000_000.1] {
+            assert_eq!(Rate::per_second(rate), Err(AmountError::Rate));
+        }
+        assert_eq!(Burst::tokens(1.5).unwrap().micro(), 1_500_000);
+        for burst in [0.0, 0.999, f64::NAN, 2e9] {
+            assert_eq!(Burst::tokens(burst), Err(AmountError::Burst));
+        }
+        let default_of = |rate| Burst::of_rate(Rate::per_second(rate).unwrap()).micro();
+        assert_eq!((default_of(2.5), default_of(0.1)), (2_500_000, 1_000_000));
+    }
+}
