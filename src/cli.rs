@@ -4,6 +4,8 @@ mod check;
 mod decode;
 mod demo;
 mod dialect;
+mod explain;
+mod input;
 mod run;
 
 use std::io::Write;
@@ -47,6 +49,8 @@ enum Command {
     },
     /// Tell a message field by field, masked, or where it breaks: exit 0, or 1 with a fault.
     Decode(decode::Arguments),
+    /// Say what would become of a message under a configuration, and why.
+    Explain(explain::Arguments),
     /// Play a network and a host around a real proxy on loopback, with a live table.
     Demo {
         /// How long it plays.
@@ -84,6 +88,7 @@ pub fn main() -> ExitCode {
         Command::Run { config } => run::run(&config),
         Command::Check { config, dialect } => check::check(config.as_deref(), dialect.as_deref()),
         Command::Decode(arguments) => decode::decode(&arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
         Command::Demo { seconds } => demo::demo(std::time::Duration::from_secs(seconds)),
     }
 }

@@ -11,13 +11,14 @@ use metrics::{Key, KeyName, Label, Level, Metadata, Recorder, SharedString, Unit
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use tracing_appender::non_blocking::ErrorCounter;
 
+use crate::clock::Clock;
 use crate::exchange::{Pass, Side, Stray, Unread};
 use crate::gate::Codes;
 use crate::iso8583::{FaultKind, MtiPart};
 use crate::limits::{LimitIx, Policy};
 use crate::reason::Reason;
 use crate::traffic::Class;
-use crate::worker::{Closed, Histogram, LinkCounters, Source};
+use crate::worker::{BUDGET_BOUNDS, Budget, Closed, Histogram, LinkCounters, Source};
 
 /// What a metric is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +69,8 @@ table! {
         "Requests answered here after they were forwarded: the outcome at the host is unknown";
     LIMITS = "tollgate_limit_decisions_total" Counter ["link", "limit", "outcome"]
         "Per limit: reject, shadow_reject (would have been refused), forgiven (debt of protected traffic at its bound)";
+    BUDGET = "tollgate_budget_remaining_ratio" Histogram ["limit"]
+        "Share of its bucket (0 to 1) that a message left; one message in sixteen is looked at";
     LIMIT_KEYS = "tollgate_limit_keys" Gauge ["limit"]
         "Keys that have a bucket of their own without being configured";
     LIMIT_OVERFLOWS = "tollgate_limit_overflow_total" Counter ["limit"]
@@ -152,6 +155,8 @@ pub struct Published {
     pub links: Vec<PublishedLink>,
     /// The limits.
     pub policy: Arc<Policy>,
+    /// The process's clock, which began with it.
+    pub clock: Clock,
     /// Counts log lines that were lost, once there is a log.
     pub lost_lines: OnceLock<ErrorCounter>,
 }
@@ -189,6 +194,31 @@ impl Published {
         text
     }
 
+    /// What the messages of all links left in the buckets of each limit.
+    fn budgets(&self, text: &mut String) {
+        head(text, &BUDGET);
+        let name = BUDGET.name;
+        for (place, limit) in self.policy.limits().iter().enumerate() {
+            let budgets = self.links.iter().filter_map(|link| link.counters.budgets.get(place));
+            let read = budgets.map(Budget::read);
+            let (counts, sum) =
+                read.fold(([0; BUDGET_BOUNDS.len()], 0.0), |(all, sum), (own, more)| {
+                    let mut all = all;
+                    all.iter_mut().zip(own).for_each(|(all, own)| *all += own);
+                    (all, sum + more)
+                });
+            let labels = format!("limit=\"{}\"", limit.name);
+            let mut total = 0;
+            for (le, count) in BUDGET_BOUNDS.iter().zip(counts) {
+                total += count;
+                let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{le}\"}} {total}");
+            }
+            let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {total}");
+            let _ = writeln!(text, "{name}_sum{{{labels}}} {sum}");
+            let _ = writeln!(text, "{name}_count{{{labels}}} {total}");
+        }
+    }
+
     /// The exporter's own histograms keep every sample until they are read, and so fixed buckets
     /// are kept by the workers and written behind its page.
     fn histograms(&self, text: &mut String) {
@@ -197,6 +227,7 @@ impl Published {
             let labels = format!("link=\"{}\"", link.name);
             histogram(text, DECISION_SECONDS.name, &labels, &link.counters.decisions);
         }
+        self.budgets(text);
         head(text, &RESPONSE_SECONDS);
         for link in &self.links {
             for (source, name) in [(Source::Host, "host"), (Source::Proxy, "proxy")] {

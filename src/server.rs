@@ -107,6 +107,7 @@ impl Server {
             node: config.node.name.clone(),
             links: config.links.iter().zip(&doors).map(published_link).collect(),
             policy: Arc::clone(&policy),
+            clock,
             lost_lines: OnceLock::new(),
         });
         let admin = admin.map(|(bound, _)| bound);

@@ -1,20 +1,24 @@
-//! The operators' door: /metrics, /healthz, /readyz over HTTP.
+//! The operators' door: /metrics, /healthz, /readyz, /status over HTTP.
 //!
 //! It reads what the workers publish and changes nothing. It runs on the control thread, so a
 //! scrape cannot delay a message.
+
+mod key;
+mod status;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{RawQuery, State};
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
+use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
@@ -63,6 +67,7 @@ pub async fn serve(
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
+        .route("/status", get(status))
         .with_state(Door { published, readiness });
     let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     loop {
@@ -89,6 +94,20 @@ pub async fn serve(
 async fn metrics(State(door): State<Door>) -> impl IntoResponse {
     let page = door.published.render(door.readiness.get());
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page)
+}
+
+/// The node as JSON, or one key of one limit when the query names them.
+async fn status(State(door): State<Door>, RawQuery(query): RawQuery) -> impl IntoResponse {
+    let Door { published, readiness } = door;
+    let now = published.clock.now();
+    let (status, page) = match query.as_deref() {
+        None | Some("") => (StatusCode::OK, status::of_node(&published, readiness.get(), now)),
+        Some(query) => match key::of_query(&published.policy, query, now) {
+            Ok(page) => (StatusCode::OK, page),
+            Err(why) => (StatusCode::BAD_REQUEST, json!({ "error": why.to_string() })),
+        },
+    };
+    (status, [(header::CONTENT_TYPE, "application/json")], format!("{page:#}\n"))
 }
 
 /// 200 when this node wants traffic, else 503; either way a line for each link, since a host that

@@ -6,7 +6,6 @@
 //! messages too: they are what was asked for. Standard error has what kept it from looking.
 
 mod fits;
-mod input;
 mod json;
 mod reading;
 mod text;
@@ -18,10 +17,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::dialect::NoDialect;
+use super::input::Input;
 use super::{EXIT_FORCED, EXIT_USAGE};
 use crate::wire::{Framing, Header, HeaderFault, RejectCode};
 use fits::{Search, Subject, search};
-use input::Input;
 use reading::{Message, NamedDialect, Piece, Reading, Uncut, cut};
 
 /// How many messages of an input are searched for a reading that fits: a wrong option breaks all

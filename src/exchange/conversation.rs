@@ -67,7 +67,7 @@ pub(super) struct Conversation {
     deadline: Duration,
     answer_timeout: Duration,
     header: Header,
-    gate: Gate,
+    pub(super) gate: Gate,
     identifier: Identifier,
     pub(super) sessions: Sessions,
     /// Answerable requests in flight.
@@ -209,6 +209,7 @@ impl Conversation {
             (_, true) if crowded => self.refuse(session, class, Reason::Overload, None, sink),
             _ => {
                 let verdict = self.gate.admit(traffic, may_answer, message.now);
+                sink.decided(traffic, &verdict);
                 record_verdict(&verdict, sink);
                 match verdict.refused_by {
                     limit @ Some(_) if may_answer => {
@@ -216,7 +217,7 @@ impl Conversation {
                     }
                     refused_by => {
                         let enforceable = refused_by.is_none() && room == Room::Open;
-                        let pass = pass_of(traffic, enforceable);
+                        let pass = Pass::of(traffic, enforceable);
                         self.forward(message, Admission { class, pass, may_answer }, sink);
                     }
                 }
@@ -226,12 +227,25 @@ impl Conversation {
 
     /// Builds the local answer of the request at hand; false when this dialect cannot express it.
     fn prepare(&mut self, frame: &[u8], view: &View<'_>) -> bool {
-        self.draft.frame.clear();
-        self.header.answer(frame, &mut self.draft.frame);
-        let composed = compose(view, &self.gate.settings().echo, &mut self.draft.frame);
-        self.header.seal(&mut self.draft.frame);
-        self.draft.slot = composed.ok();
+        let mut draft = std::mem::take(&mut self.draft.frame);
+        self.draft.slot = self.compose(frame, view, &mut draft);
+        self.draft.frame = draft;
         self.draft.slot.is_some()
+    }
+
+    /// Writes the local answer to a request into `answer`, Field 39 left open; `None` when this
+    /// dialect cannot express it.
+    pub(super) fn compose(
+        &self,
+        frame: &[u8],
+        view: &View<'_>,
+        answer: &mut Vec<u8>,
+    ) -> Option<Slot> {
+        answer.clear();
+        self.header.answer(frame, answer);
+        let slot = compose(view, &self.gate.settings().echo, answer);
+        self.header.seal(answer);
+        slot.ok()
     }
 
     /// Answers the request at hand with the prepared answer. The host never sees it.
@@ -357,14 +371,6 @@ fn record_verdict(verdict: &Verdict, sink: &mut impl Sink) {
     }
     if !verdict.forgiven.is_empty() {
         sink.record(Outcome::Forgiven(verdict.forgiven));
-    }
-}
-
-const fn pass_of(traffic: &Traffic, enforceable: bool) -> Pass {
-    match (traffic.class, enforceable) {
-        (Class::Protected, _) => Pass::Protected,
-        (_, true) => Pass::Admitted,
-        (_, false) => Pass::Unenforceable,
     }
 }
 

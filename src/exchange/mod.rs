@@ -18,6 +18,7 @@
 
 mod conversation;
 mod correlate;
+mod explain;
 mod identity;
 mod inflight;
 mod outcome;
@@ -27,13 +28,15 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use explain::{Explained, Fate, Request};
 pub use outcome::{Outcome, Pass, Side, Stray, Trace, Unread};
 pub use sessions::SessionId;
 
 use crate::clock::Moment;
-use crate::gate::Gate;
+use crate::gate::{Gate, Verdict};
 use crate::iso8583::Dialect;
 use crate::iso8583::{Spans, View};
+use crate::traffic::Traffic;
 use crate::wire::Header;
 use conversation::{Conversation, Message};
 
@@ -112,6 +115,9 @@ pub trait Sink {
     /// Queues the answer to a message of the host's own for the connection that the message came
     /// from; false when that connection is gone.
     fn give_back(&mut self, connection: ConnectionId, frame: &[u8]) -> bool;
+
+    /// The limits were asked about a message: what it is and what they said. Most have no use for it.
+    fn decided(&mut self, _traffic: &Traffic, _verdict: &Verdict) {}
 
     /// Something happened.
     fn record(&mut self, outcome: Outcome);

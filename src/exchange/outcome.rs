@@ -6,7 +6,7 @@ use crate::gate::CardCheck;
 use crate::iso8583::{Fault, Mti, MtiPart, View};
 use crate::limits::{LimitIx, LimitSet};
 use crate::reason::Reason;
-use crate::traffic::{Class, Text};
+use crate::traffic::{Class, Text, Traffic};
 use crate::wire::RejectCode;
 
 /// Something that happened to one message.
@@ -102,6 +102,16 @@ pub enum Pass {
 impl Pass {
     /// Every one, in the order of their numbers.
     pub const ALL: [Self; 4] = [Self::Admitted, Self::Protected, Self::Unenforceable, Self::Unread];
+
+    /// How a message of this class is let through. `enforceable` is false when it would have been
+    /// refused but for having to pass.
+    pub const fn of(traffic: &Traffic, enforceable: bool) -> Self {
+        match (traffic.class, enforceable) {
+            (Class::Protected, _) => Self::Protected,
+            (_, true) => Self::Admitted,
+            (_, false) => Self::Unenforceable,
+        }
+    }
 
     /// The name in metric labels.
     pub const fn name(self) -> &'static str {

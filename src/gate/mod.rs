@@ -4,8 +4,10 @@
 //! `iso8583::reply`) and remembers no message (that is `exchange`).
 
 mod codes;
+mod explain;
 
 pub use codes::Codes;
+pub use explain::{Explanation, Silence};
 
 use std::sync::Arc;
 
@@ -175,17 +177,9 @@ impl Gate {
         Classified { traffic, card }
     }
 
-    /// Whether tollgate may answer this message itself. The MTI alone makes it answerable; a MAC,
-    /// the link's setting, or a fault before the STAN may forbid it all the same: an answer that
-    /// cannot be matched or verified is worse than none (rules.md 0.6).
+    /// Whether tollgate may answer this message itself.
     pub fn may_answer(&self, view: &View<'_>) -> bool {
-        let permitted = match self.settings.local_answers {
-            LocalAnswers::UnlessMac => !view.has_mac(),
-            LocalAnswers::Always => true,
-            LocalAnswers::Never => false,
-        };
-        let matchable = view.fault().is_none() || view.has(11);
-        view.mti().answerable() && permitted && matchable
+        self.silence(view).is_none()
     }
 
     /// Asks the limits. What may not be answered may not be refused either: the verdict still names

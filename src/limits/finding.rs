@@ -83,6 +83,15 @@ impl Bucket {
     }
 }
 
+/// What is left of a bucket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Left {
+    /// Of a full bucket, 0 to 1; 0 for debt.
+    pub share: f64,
+    /// The mark of its key, as of [`Policy::key_mark`].
+    pub mark: u64,
+}
+
 /// Whose bucket a message meets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holder {
@@ -99,6 +108,10 @@ pub enum Holder {
 }
 
 impl Holder {
+    /// Every one.
+    pub const ALL: [Self; 5] =
+        [Self::Everything, Self::Named, Self::Automatic, Self::New, Self::Shared];
+
     /// The name in answers to operators.
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,7 +124,6 @@ impl Holder {
     }
 }
 
-/// Why the limits leave a message out, or which bucket it meets.
 impl Policy {
     /// Every limit with its standing: first those that are asked, in the order in which they are,
     /// then those that are off.
@@ -152,6 +164,35 @@ impl Policy {
             Standing::Applies(bucket) => Some(bucket.level),
             Standing::Off | Standing::NotFor(_) | Standing::Lacks(_) => None,
         }
+    }
+
+    /// Micro-tokens left in the bucket of the key that a message has, whatever the limit's `when` says.
+    pub fn key_level(&self, limit: LimitIx, traffic: &Traffic, now: Moment) -> Option<i64> {
+        match self.bucket(limit, traffic, now)? {
+            Standing::Applies(bucket) => Some(bucket.level),
+            Standing::Off | Standing::NotFor(_) | Standing::Lacks(_) => None,
+        }
+    }
+
+    /// Looks at the buckets that a message meets, whatever was decided on it, without reading more of
+    /// them than their level. Within a turn of the caller's.
+    pub fn peek(&self, traffic: &Traffic, now: Moment, mut look: impl FnMut(LimitIx, Left)) {
+        let mut digests = Digests::default();
+        for limit in self.applying(traffic) {
+            let Some(found) = limit.find(traffic, &mut digests) else { continue };
+            let level = found.cell.and_then(|cell| cell.level(found.grant, now));
+            let level = level.unwrap_or(found.grant.cap());
+            let share = level.max(0) as f64 / found.grant.cap() as f64;
+            look(limit.ix, Left { share, mark: limit.mark(&found, traffic, &mut digests) });
+        }
+    }
+
+    /// A number that is the same for all messages of one key of a limit, and for those of another
+    /// only by chance. `None` when the limit is off or the message has no such key.
+    pub fn key_mark(&self, limit: LimitIx, traffic: &Traffic) -> Option<u64> {
+        let (limit, mut digests) = (self.limit(limit)?, Digests::default());
+        let found = limit.find(traffic, &mut digests)?;
+        Some(limit.mark(&found, traffic, &mut digests))
     }
 
     /// The readable name of the key that a message has in a limit: of the configuration's key that

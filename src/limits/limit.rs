@@ -163,6 +163,17 @@ impl Limit {
         self.table()?.shared(self.id(traffic)?)
     }
 
+    /// A number for the key of a bucket that was found.
+    pub(super) fn mark(&self, found: &Found<'_>, traffic: &Traffic, digests: &mut Digests) -> u64 {
+        match (&self.buckets, found.named) {
+            (Buckets::One(_), _) => 0,
+            (Buckets::Keyed(_), Some(place)) => place as u64,
+            (Buckets::Keyed(keys), None) => {
+                keys.namer.id(self.per, traffic, digests).map_or(0, |id| id.first ^ id.second)
+            }
+        }
+    }
+
     /// The automatic keys.
     pub(super) fn table(&self) -> Option<&Table> {
         match &self.buckets {

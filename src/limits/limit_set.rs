@@ -35,7 +35,8 @@ impl LimitSet {
         bits(self.0).map(LimitIx)
     }
 
-    pub(super) const fn insert(&mut self, limit: LimitIx) {
+    /// Puts `limit` into it.
+    pub const fn insert(&mut self, limit: LimitIx) {
         self.0 |= Self::bit(limit);
     }
 

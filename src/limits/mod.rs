@@ -22,7 +22,7 @@ pub mod rule;
 mod table;
 mod turns;
 
-pub use finding::{Bucket, Filter, Holder, Standing};
+pub use finding::{Bucket, Filter, Holder, Left, Standing};
 pub use limit_set::{LIMITS_MAX, LimitIx, LimitSet};
 pub use per::{Dimension, Per};
 pub use policy::{Charge, Decision, Policy};

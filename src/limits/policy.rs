@@ -159,6 +159,11 @@ impl Policy {
         asked.iter().filter_map(|place| self.limits.get(place))
     }
 
+    /// The limits that apply to a message, in the order in which they are asked.
+    pub(super) fn applying<'a>(&'a self, traffic: &'a Traffic) -> impl Iterator<Item = &'a Limit> {
+        self.those(self.plan.of(traffic)).filter(|limit| limit.is_for_category(traffic))
+    }
+
     /// Every limit of the configuration; a [`LimitIx`] is an index into this.
     pub fn limits(&self) -> &[Rule] {
         &self.rules

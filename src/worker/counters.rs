@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::cards::Cards;
+use super::lookout::Handout;
 use crate::exchange::{Pass, Stray, Unread};
 use crate::iso8583::{FaultKind, MtiPart};
 use crate::limits::LIMITS_MAX;
@@ -128,6 +129,32 @@ pub const DECISION_BOUNDS: [Duration; 20] = {
     durations
 };
 
+/// Shares of a full bucket.
+pub const BUDGET_BOUNDS: [f64; 9] = [0.0, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0];
+
+/// How much of its buckets the messages of one limit found left.
+#[derive(Debug, Default)]
+pub struct Budget {
+    counts: [Word; BUDGET_BOUNDS.len()],
+    sum_millionths: Word,
+}
+
+impl Budget {
+    /// Counts a bucket of which this share was left, 0 to 1.
+    pub(super) fn record(&self, share: f64) {
+        let at = BUDGET_BOUNDS.partition_point(|bound| *bound < share);
+        if let Some(count) = self.counts.get(at) {
+            count.count();
+            self.sum_millionths.add((share * 1e6) as u64);
+        }
+    }
+
+    /// How many shares lay at or below each bound, not cumulative, and all of them added up.
+    pub fn read(&self) -> ([u64; BUDGET_BOUNDS.len()], f64) {
+        (self.counts.each_ref().map(Word::get), self.sum_millionths.get() as f64 / 1e6)
+    }
+}
+
 /// Who answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -154,6 +181,10 @@ pub struct LinkCounters {
     pub shadowed_by: [Word; LIMITS_MAX],
     /// Charges of protected messages that were forgiven, by limit.
     pub forgiven_by: [Word; LIMITS_MAX],
+    /// What was left of the buckets that messages met, by limit; one message in sixteen is looked at.
+    pub budgets: [Budget; LIMITS_MAX],
+    /// By whom the limits were met most.
+    pub met: Handout,
     /// The host's answers that reached the session that asked, by class.
     pub delivered: [Word; CLASSES],
     /// Messages of the host's own that reached a session, and the network's answers to them.
@@ -214,6 +245,8 @@ impl Default for LinkCounters {
             refused_by: Default::default(),
             shadowed_by: Default::default(),
             forgiven_by: Default::default(),
+            budgets: Default::default(),
+            met: Handout::default(),
             delivered: Default::default(),
             host_originated: Word::default(),
             returned: Word::default(),

@@ -114,7 +114,8 @@ impl Link {
         counters: Arc<LinkCounters>,
     ) -> Self {
         let name: Arc<str> = settings.name.as_str().into();
-        let recorder = Recorder::new(Arc::clone(&name), counters);
+        let policy = Arc::clone(&surroundings.policy);
+        let recorder = Recorder::new(Arc::clone(&name), counters, policy);
         let host_framing = settings.upstream.framing;
         let connections = settings.upstream.connections;
         let frame_bytes_max = settings.session.frame_bytes_max;
@@ -175,6 +176,7 @@ impl Link {
     pub(super) fn tick(&mut self) {
         let now = self.now();
         self.exchange.tick(now, &mut self.port);
+        self.port.tick();
         let (answerable, others) = self.exchange.in_flight();
         let [first, second] = &self.port.counters().in_flight;
         first.set(answerable as u64);

@@ -13,7 +13,9 @@
 mod cards;
 mod counters;
 mod link;
+mod lookout;
 mod port;
+mod ranking;
 mod record;
 mod task;
 
@@ -25,8 +27,11 @@ use tokio::sync::{mpsc, oneshot, watch};
 
 pub use cards::{Cards, Numbers};
 pub use counters::{
-    Closed, DECISION_BOUNDS, Histogram, LinkCounters, RESPONSE_BOUNDS, Source, Word,
+    BUDGET_BOUNDS, Budget, Closed, DECISION_BOUNDS, Histogram, LinkCounters, RESPONSE_BOUNDS,
+    Source, Word,
 };
+pub use lookout::{Handout, MESSAGES_PER_LOOK, Met, SPAN};
+pub use ranking::{PLACES, Ranked, Ranking};
 pub use record::Throttle;
 
 use crate::clock::Clock;

@@ -20,9 +20,11 @@ use super::counters::LinkCounters;
 use super::record::Recorder;
 use crate::clock::Moment;
 use crate::exchange::{ConnectionId, Outcome, Room, Sequence, SessionId, Sink};
+use crate::gate::Verdict;
 use crate::net::buffer::WriteBuffer;
 use crate::net::host_queue::{Fill, HostQueue};
 use crate::net::stream::Writer;
+use crate::traffic::Traffic;
 use crate::wire::Framing;
 use keepalive::KeptAlive;
 use place::Place;
@@ -147,6 +149,11 @@ impl Port {
 
     pub(super) fn set_now(&mut self, now: Moment) {
         self.recorder.set_now(now);
+    }
+
+    /// Every 5 ms.
+    pub(super) fn tick(&mut self) {
+        self.recorder.tick();
     }
 
     // Sessions.
@@ -355,6 +362,10 @@ impl Sink for Port {
             return self.queue.push(frame).is_ok();
         }
         self.connection_mut(id).is_some_and(|connection| connection.own.push(frame).is_ok())
+    }
+
+    fn decided(&mut self, traffic: &Traffic, verdict: &Verdict) {
+        self.recorder.decided(traffic, verdict);
     }
 
     fn record(&mut self, outcome: Outcome) {

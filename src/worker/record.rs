@@ -10,11 +10,13 @@ use std::time::Duration;
 use tracing::{debug, warn};
 
 use super::counters::{LinkCounters, Source, Word};
+use super::lookout::Lookout;
 use crate::clock::Moment;
 use crate::exchange::{Outcome, Side, Stray, Trace};
-use crate::gate::CardCheck;
-use crate::limits::LimitSet;
+use crate::gate::{CardCheck, Verdict};
+use crate::limits::{LimitSet, Policy};
 use crate::reason::Reason;
+use crate::traffic::Traffic;
 
 const SECOND: Duration = Duration::from_secs(1);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -27,6 +29,7 @@ const UNASKED_APPROVALS: u32 = 20;
 pub(super) struct Recorder {
     link: Arc<str>,
     counters: Arc<LinkCounters>,
+    lookout: Lookout,
     now: Moment,
     malformed: Throttle,
     stray: Throttle,
@@ -40,9 +43,10 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub(super) fn new(link: Arc<str>, counters: Arc<LinkCounters>) -> Self {
+    pub(super) fn new(link: Arc<str>, counters: Arc<LinkCounters>, policy: Arc<Policy>) -> Self {
         Self {
             link,
+            lookout: Lookout::new(policy, Arc::clone(&counters)),
             counters,
             now: Moment::START,
             malformed: Throttle::default(),
@@ -68,6 +72,15 @@ impl Recorder {
 
     pub(super) const fn set_now(&mut self, now: Moment) {
         self.now = now;
+    }
+
+    /// Every 5 ms.
+    pub(super) fn tick(&mut self) {
+        self.lookout.tick(self.now);
+    }
+
+    pub(super) fn decided(&mut self, traffic: &Traffic, verdict: &Verdict) {
+        self.lookout.decided(traffic, verdict, self.now);
     }
 
     pub(super) fn record(&mut self, outcome: &Outcome) {

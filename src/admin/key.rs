@@ -1,0 +1,101 @@
+//! One key of one limit, by a query: `limit=merchant&acquirer=123456&merchant=SHOP0001`.
+//!
+//! The values are those of a message; what a limit is not kept by may be there all the same, so that
+//! one query does for several limits.
+
+use serde_json::{Value, json};
+use thiserror::Error;
+
+use crate::clock::Moment;
+use crate::limits::{Bucket, LimitIx, Policy, Standing};
+use crate::traffic::{Bin, Class, LinkId, Mcc, MerchantId, Operation, TerminalId, Traffic};
+
+/// Why a query has no answer. It never repeats the query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub(super) enum QueryError {
+    /// There is no such parameter.
+    #[error("the parameters are limit, bin, acquirer, merchant, terminal, mcc, operation and link")]
+    Parameter,
+    /// A parameter has a value that it cannot have.
+    #[error("{0} has a value that it cannot have")]
+    Value(&'static str),
+    /// No limit has this name, or none was given.
+    #[error("limit is missing or is not the name of a limit")]
+    Limit,
+    /// The limit is kept by something that the query does not name.
+    #[error("the limit is kept per {0}, which the query does not name")]
+    Lacks(&'static str),
+    /// Nothing is kept of it.
+    #[error("the limit is off")]
+    Off,
+}
+
+/// The bucket that a query names.
+pub(super) fn of_query(policy: &Policy, query: &str, now: Moment) -> Result<Value, QueryError> {
+    let (limit, traffic) = read(policy, query)?;
+    let rule = policy.limits().get(usize::from(limit.0)).ok_or(QueryError::Limit)?;
+    match policy.bucket(limit, &traffic, now).ok_or(QueryError::Limit)? {
+        Standing::Applies(bucket) => Ok(shown(&rule.name, &bucket)),
+        Standing::Lacks(dimension) => Err(QueryError::Lacks(dimension.name())),
+        Standing::Off | Standing::NotFor(_) => Err(QueryError::Off),
+    }
+}
+
+fn shown(limit: &str, bucket: &Bucket) -> Value {
+    json!({
+        "limit": limit,
+        "key": bucket.key,
+        "held_by": bucket.holder.name(),
+        "remaining_tokens": bucket.level as f64 / 1e6,
+        "burst_tokens": bucket.burst.micro() as f64 / 1e6,
+        "rate_per_second": bucket.rate.pico_per_second() as f64 / 1e12,
+        "full_in_seconds": bucket.full_after.as_secs_f64(),
+    })
+}
+
+/// The limit, and a message with the values that are named.
+fn read(policy: &Policy, query: &str) -> Result<(LimitIx, Traffic), QueryError> {
+    let mut traffic = Traffic::new(LinkId(0), Class::Standard, Operation::Other);
+    let (mut limit, mut acquirer, mut merchant, mut terminal) = (None, None, None, None);
+    for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        match &*name {
+            "limit" => limit = Some(value),
+            "acquirer" => acquirer = Some(value),
+            "merchant" => merchant = Some(value),
+            "terminal" => terminal = Some(value),
+            "bin" => traffic.bin = Some(bin(&value).ok_or(QueryError::Value("bin"))?),
+            "mcc" => {
+                let mcc = Mcc::from_ascii(value.as_bytes());
+                traffic.mcc = Some(mcc.ok_or(QueryError::Value("mcc"))?);
+            }
+            "operation" => {
+                let named = Operation::ALL.into_iter().find(|operation| operation.name() == value);
+                traffic.operation = named.ok_or(QueryError::Value("operation"))?;
+            }
+            "link" => {
+                let place = policy.links().iter().position(|link| *link == value);
+                let place = place.and_then(|place| u16::try_from(place).ok());
+                traffic.link = LinkId(place.ok_or(QueryError::Value("link"))?);
+            }
+            _ => return Err(QueryError::Parameter),
+        }
+    }
+    let acquirer = acquirer.unwrap_or_default();
+    let of_acquirer = acquirer.as_bytes();
+    traffic.merchant = merchant.and_then(|name| MerchantId::new(of_acquirer, name.as_bytes()));
+    traffic.terminal = terminal.and_then(|name| TerminalId::new(of_acquirer, name.as_bytes()));
+    let named = limit.and_then(|name| policy.limits().iter().position(|rule| rule.name == name));
+    let limit = named.and_then(|place| u8::try_from(place).ok()).ok_or(QueryError::Limit)?;
+    Ok((LimitIx(limit), traffic))
+}
+
+/// Six to eight leading digits of a card number; those that are missing do not matter to a limit of
+/// so many digits.
+fn bin(text: &str) -> Option<Bin> {
+    let readable = (6..=Bin::DIGITS).contains(&text.len());
+    if !readable || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let digits = text.bytes().map(|byte| byte & 15).chain(std::iter::repeat(0));
+    Bin::from_digits(&digits.take(Bin::DIGITS).collect::<Vec<_>>())
+}

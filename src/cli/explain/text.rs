@@ -1,0 +1,161 @@
+//! An explanation in words.
+
+use std::fmt::Write;
+
+use super::Case;
+use crate::exchange::{Explained, Fate, Pass, Request, Unread};
+use crate::gate::Silence;
+use crate::limits::{Bucket, LimitIx, Mode, Rule, Standing};
+use crate::traffic::Class;
+
+/// Widest name before what is said of it.
+const NAME_WIDTH: usize = 12;
+
+/// The whole page.
+pub(super) fn page(case: &Case<'_>) -> String {
+    let mut page = String::new();
+    let mut say = |name: &str, text: &str| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "{name:NAME_WIDTH$} {text}");
+    };
+    let framing = if case.framed { ", read behind its length" } else { "" };
+    match &case.explained {
+        Explained::Unreadable(unread) => {
+            let missing = match unread {
+                Unread::Header => "its header",
+                Unread::Mti => "its message type",
+            };
+            say("message", &format!("cannot be read: {missing} is not there"));
+            say("outcome", "forwarded to the host unchanged: what is not known is not limited");
+        }
+        Explained::Rejected(mti, _) => {
+            say("message", &format!("{mti}{framing}, with a reject header"));
+            say("outcome", "never limited: it is a message of this side that came back");
+        }
+        Explained::Answer(mti) => {
+            say("message", &format!("{mti}{framing}, an answer"));
+            say("outcome", "never limited: it goes to the connection that asked");
+        }
+        Explained::Request(request) => of_request(case, request, framing, say),
+    }
+    page
+}
+
+fn of_request(case: &Case<'_>, request: &Request, framing: &str, mut say: impl FnMut(&str, &str)) {
+    let traffic = &request.gate.classified.traffic;
+    say("message", &format!("{}{framing}", request.mti));
+    say("class", &format!("{}: {}", traffic.class.name(), class_in_words(traffic.class)));
+    say("operation", traffic.operation.name());
+    if let Some(fault) = request.fault {
+        say("fault", &format!("field {}: {}", fault.field, fault.kind.name()));
+    }
+    say("answer", &answer_in_words(request));
+    if case.policy.limits().is_empty() {
+        say("limits", "none");
+    }
+    for (limit, standing) in &request.gate.standings {
+        if let Some(rule) = case.policy.limits().get(usize::from(limit.0)) {
+            say(&format!("limit {}", rule.name), &limit_in_words(rule, standing, traffic.class));
+        }
+    }
+    say("outcome", &outcome_in_words(case, request));
+    if request.gate.standings.iter().any(|(_, standing)| matches!(standing, Standing::Applies(_))) {
+        say(
+            "buckets",
+            if case.live {
+                "as the running node has them at this moment"
+            } else {
+                "full, as after a start; --live asks the running node"
+            },
+        );
+    }
+}
+
+const fn class_in_words(class: Class) -> &'static str {
+    match class {
+        Class::Protected => "never refused, but charged",
+        Class::Critical => "refused last",
+        Class::Standard => "an ordinary request",
+        Class::Sheddable => "refused first",
+    }
+}
+
+fn answer_in_words(request: &Request) -> String {
+    let not = |why: &str| format!("not by tollgate: {why}");
+    match request.gate.silence {
+        Some(Silence::Type) => not("only requests (0100, 0200 and their like) are answered here"),
+        Some(Silence::Setting) => not("local_answers = \"never\""),
+        Some(Silence::Mac) => not("it has a MAC, and its answer would have to have one"),
+        Some(Silence::Unmatchable) => not("it breaks before field 11, by which answers are known"),
+        None if !request.can_be_answered => {
+            not("the dialect or the framing cannot hold the answer")
+        }
+        None => "may be given by tollgate".to_owned(),
+    }
+}
+
+fn limit_in_words(rule: &Rule, standing: &Standing, class: Class) -> String {
+    let bucket = match standing {
+        Standing::Off => return "off".to_owned(),
+        Standing::NotFor(filter) => {
+            return format!("does not apply: its when.{} leaves this message out", filter.name());
+        }
+        Standing::Lacks(dimension) => {
+            return format!("does not apply: the message has no {}", dimension.name());
+        }
+        Standing::Applies(bucket) => bucket,
+    };
+    format!(
+        "{}, key {} ({}): {} of {} tokens, {} a second: {}",
+        rule.mode.name(),
+        bucket.key,
+        bucket.holder.name(),
+        tokens(bucket.level),
+        tokens(bucket.burst.micro()),
+        bucket.rate.pico_per_second() as f64 / 1e12,
+        verdict_in_words(rule.mode, bucket, class),
+    )
+}
+
+fn verdict_in_words(mode: Mode, bucket: &Bucket, class: Class) -> &'static str {
+    match (class, bucket.has_token(), mode) {
+        (Class::Protected, ..) if bucket.would_forgive() => "would be let off, deep in debt",
+        (Class::Protected, ..) => "would be charged",
+        (_, true, _) => "would pass",
+        (_, false, Mode::Shadow) => "would refuse, if it were enforced",
+        (_, false, _) => "would refuse",
+    }
+}
+
+fn tokens(micro: i64) -> f64 {
+    (micro as f64 / 1e3).round() / 1e3
+}
+
+fn outcome_in_words(case: &Case<'_>, request: &Request) -> String {
+    let name = |limit: LimitIx| {
+        let rule = case.policy.limits().get(usize::from(limit.0));
+        rule.map_or("", |rule| rule.name.as_str())
+    };
+    match request.fate {
+        Fate::Forwarded(Pass::Admitted) => "forwarded to the host unchanged".to_owned(),
+        Fate::Forwarded(Pass::Protected | Pass::Unread) => {
+            "forwarded to the host unchanged: it is never refused".to_owned()
+        }
+        Fate::Forwarded(Pass::Unenforceable) => {
+            let limit = request.gate.verdict.refused_by.map_or("", name);
+            format!(
+                "forwarded to the host unchanged: limit {limit} would refuse it, but what may not \
+                 be answered here is not refused"
+            )
+        }
+        Fate::Answered { reason, limit, code } => {
+            let by = limit.map_or(String::new(), |limit| format!(" {}", name(limit)));
+            format!(
+                "answered by tollgate with {} (1987 code), reason {}{by}; the host never sees it",
+                code.in_1987(),
+                reason.name(),
+            )
+        }
+        Fate::Closed => "dropped, and its session closed (malformed = \"close\")".to_owned(),
+    }
+}
