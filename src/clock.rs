@@ -7,6 +7,8 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// A point in monotonic time: nanoseconds since the [`Clock`] it came from was started.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(u64);
@@ -66,6 +68,23 @@ impl Clock {
     }
 }
 
+/// The present wall time in seconds since 1970-01-01T00:00:00Z.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this is the one place that reads wall time"
+)]
+pub fn unix_seconds() -> u64 {
+    let epoch = std::time::SystemTime::UNIX_EPOCH;
+    std::time::SystemTime::now().duration_since(epoch).unwrap_or_default().as_secs()
+}
+
+/// The time that the calling thread has spent on a processor.
+pub fn thread_cpu() -> Duration {
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(spent).unwrap_or_default()
+}
+
 /// Coordinated universal time to the second, as Field 7 (MMDDhhmmss) wants it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Utc {
@@ -83,16 +102,8 @@ pub struct Utc {
 
 impl Utc {
     /// The present wall time.
-    #[expect(
-        clippy::disallowed_methods,
-        clippy::disallowed_types,
-        reason = "this is the one place that reads wall time"
-    )]
     pub fn now() -> Self {
-        let since_epoch = std::time::SystemTime::now()
-            .duration_since(std::time::SystemTime::UNIX_EPOCH)
-            .unwrap_or_default();
-        Self::from_unix(since_epoch.as_secs())
+        Self::from_unix(unix_seconds())
     }
 
     /// The wall time `seconds` after 1970-01-01T00:00:00Z.

@@ -121,7 +121,7 @@ impl<'a> View<'a> {
 
     /// Where in the body a field lies with its length prefix.
     #[inline]
-    pub(super) fn range(&self, de: u8) -> Option<Range<usize>> {
+    pub(crate) fn range(&self, de: u8) -> Option<Range<usize>> {
         self.has(de).then(|| self.spans.whole(de))?
     }
 

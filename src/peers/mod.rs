@@ -6,19 +6,25 @@
 //! test cards alone.
 //!
 //! ```text
-//!  Network: pacer ──> sessions ══ TCP ══> (tollgate) ══ TCP ══> Host: connections
-//!              arrivals at a rate,                               answers by a script
-//!              whatever the answers do
+//!  Network: sessions ══ TCP ══> (tollgate) ══ TCP ══> Host: answers by a script
+//!     at a rate, whatever the                         Echo: answers at once, as
+//!     answers do, or in a window                            cheaply as can be
 //! ```
 
 mod card;
+mod echo;
 mod host;
+mod inbox;
 mod latencies;
 mod message;
 mod network;
+mod poll;
 
-pub use card::Card;
+pub use echo::Echo;
 pub use host::{Behaviour, Host, HostSettings, Latency, Script};
 pub use latencies::Latencies;
 pub use message::{EncodeError, FieldError, Message};
-pub use network::{Flow, FlowTally, Kind, KindTally, Mix, Network, NetworkSettings, Shop, Tally};
+pub use network::{
+    Choice, Flow, FlowTally, Kind, KindTally, Mix, MixError, Network, NetworkError,
+    NetworkSettings, NoTemplate, Pace, Retry, Shop, Stopper, Tally, Usage,
+};

@@ -1,7 +1,7 @@
 //! What the network of the demo sends, and which limit each part of it meets.
 
-use crate::limits::{BinRange, KeyMatch, Per, Rule};
-use crate::peers::{Flow, Mix, Shop};
+use crate::limits::{KeyMatch, Per, Rule};
+use crate::peers::{Choice, Flow, Mix, Shop};
 use crate::traffic::MerchantId;
 
 /// Of all shops.
@@ -33,8 +33,9 @@ impl Scene {
         let everyday =
             || [shop("GROCER", "5411"), shop("PHARMACY", "5912"), shop("CINEMA", "7832")];
         let flow = |range: &str, shops: &[Shop], rate, mix| Flow {
-            range: range.to_owned(),
-            shops: shops.to_vec(),
+            acquirer: ACQUIRER.to_owned(),
+            cards: Choice::evenly(vec![range.to_owned()]),
+            shops: Choice::evenly(shops.to_vec()),
             rate,
             mix,
         };
@@ -72,11 +73,7 @@ impl Scene {
 }
 
 fn shop(acceptor: &str, category: &str) -> Shop {
-    Shop {
-        acquirer: ACQUIRER.to_owned(),
-        acceptor: acceptor.to_owned(),
-        category: category.to_owned(),
-    }
+    Shop { acceptor: acceptor.to_owned(), category: category.to_owned() }
 }
 
 fn card_range(prefix: &str) -> Option<KeyMatch> {

@@ -13,7 +13,7 @@ use super::scene::Scene;
 use crate::config::{Config, Faults};
 use crate::metrics::{Published, PublishedLink};
 use crate::peers::{
-    Behaviour, Host, HostSettings, Latency, Network, NetworkSettings, Script, Tally,
+    Behaviour, Host, HostSettings, Latency, Network, NetworkError, NetworkSettings, Script, Tally,
 };
 use crate::server::{Exit, Server, StartError, Stop};
 use crate::worker::LinkCounters;
@@ -47,6 +47,8 @@ pub(super) enum StageError {
     Proxy(#[from] StartError),
     #[error("{what} cannot start: {source}")]
     Peer { what: &'static str, source: io::Error },
+    #[error("the simulated network cannot start: {0}")]
+    Network(#[from] NetworkError),
     #[error("the proxy did not reach the simulated host in time")]
     NotReady,
     #[error("cannot print: {0}")]
@@ -131,20 +133,14 @@ impl Stage {
         let running = Running::start(server)?;
         wait_for(|| counters.connections_up.get() >= connections)?;
 
+        let flows = scenes.iter().map(|scene| scene.flow.clone()).collect();
         let network = Network::start(NetworkSettings {
-            target: proxy,
-            framing,
-            dialect,
             connections: CONNECTIONS,
-            flows: scenes.iter().map(|scene| scene.flow.clone()).collect(),
             duration,
-            patience: NetworkSettings::PATIENCE,
-            repeat_after: NetworkSettings::REPEAT_AFTER,
             at_once: deadline / 2,
             seed: fastrand::u64(..),
-        });
-        let network =
-            network.map_err(|source| StageError::Peer { what: "the simulated network", source })?;
+            ..NetworkSettings::new(proxy, framing, dialect, flows)
+        })?;
         Ok(Self { proxy, admin, scenes, deadline, counters, network, running, host })
     }
 

@@ -1,7 +1,9 @@
 //! The messages of a network, and the proportions in which they come.
 
-use crate::clock::Utc;
-use crate::peers::{Card, Message};
+use thiserror::Error;
+
+use crate::peers::Message;
+use crate::peers::card::{self, DIGITS};
 
 /// A kind of message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +35,19 @@ impl Kind {
         Self::Reversal,
         Self::EchoTest,
     ];
+
+    /// The word for it on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Purchase => "purchase",
+            Self::Sale => "sale",
+            Self::Refund => "refund",
+            Self::Inquiry => "inquiry",
+            Self::Advice => "advice",
+            Self::Reversal => "reversal",
+            Self::EchoTest => "echo_test",
+        }
+    }
 
     /// Its message type.
     pub const fn mti(self) -> &'static str {
@@ -81,143 +96,125 @@ impl Mix {
         Self { weights }
     }
 
-    pub(super) fn draw(&self, rng: &mut fastrand::Rng) -> Kind {
-        let drawn = draw_weighted(self.weights.iter().copied(), rng);
-        Kind::ALL.get(drawn).copied().unwrap_or(Kind::Purchase)
+    /// From words such as `purchase=50,sale=40,reversal=5`: what is not named does not come.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn parse(text: &str) -> Result<Self, MixError> {
+        let mut weights = [0.0; Kind::ALL.len()];
+        for part in text.split(',') {
+            let (name, weight) = part.split_once('=').ok_or(MixError::Form)?;
+            let kind = Kind::ALL.into_iter().find(|kind| kind.name() == name.trim());
+            let kind = kind.ok_or(MixError::Kind)?;
+            let weight: f64 = weight.trim().parse().map_err(|_| MixError::Weight)?;
+            if !(weight.is_finite() && weight >= 0.0) {
+                return Err(MixError::Weight);
+            }
+            if let Some(slot) = weights.get_mut(kind as usize) {
+                *slot = weight;
+            }
+        }
+        if weights.iter().all(|weight| *weight == 0.0) {
+            return Err(MixError::Empty);
+        }
+        Ok(Self { weights })
+    }
+
+    /// By the numbers of the kinds.
+    pub(super) const fn weights(&self) -> &[f64] {
+        &self.weights
     }
 }
 
-/// The place of one of the weights, drawn in proportion to them.
-pub(super) fn draw_weighted(
-    weights: impl Iterator<Item = f64> + Clone,
-    rng: &mut fastrand::Rng,
-) -> usize {
-    let mut left = rng.f64() * weights.clone().sum::<f64>();
-    let place = weights.clone().position(|weight| {
-        left -= weight;
-        left < 0.0
-    });
-    // Rounding may leave a hair after the last weight.
-    place.unwrap_or_else(|| weights.count().saturating_sub(1))
+/// Why a text is no mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum MixError {
+    /// No kind and number.
+    #[error("write kinds and their parts, such as purchase=50,sale=40,reversal=5")]
+    Form,
+    /// No kind.
+    #[error("the kinds are purchase, sale, refund, inquiry, advice, reversal and echo_test")]
+    Kind,
+    /// No number.
+    #[error("a part is a number, 0 or more")]
+    Weight,
+    /// Nothing comes.
+    #[error("one part at least is above 0")]
+    Empty,
 }
 
 /// Where a card is used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shop {
-    /// Its acquirer, as field 32 has it.
-    pub acquirer: String,
-    /// Its number at that acquirer, as field 42 has it.
+    /// Its number at its acquirer, as field 42 has it.
     pub acceptor: String,
     /// What it sells, as field 18 has it.
     pub category: String,
 }
 
-/// What one message is about.
-pub(super) struct Occasion<'a> {
-    pub(super) kind: Kind,
-    pub(super) stan: u32,
-    /// As field 41 has it.
-    pub(super) terminal: &'a str,
-    pub(super) card: &'a Card,
-    pub(super) shop: &'a Shop,
-    pub(super) time: Utc,
-    /// In the currency's smallest unit.
-    pub(super) amount: u32,
-    /// STAN and time of the request that a reversal takes back.
-    pub(super) original: (u32, Utc),
-}
+/// What stands where something is filled in for each message.
+const ANY_TIME: &str = "0101000000";
+const ANY_TERMINAL: &str = "T0000000";
+const ANY_CARD: card::Digits = [0; DIGITS];
 
-impl Occasion<'_> {
-    pub(super) fn message(&self) -> Message {
-        let Utc { month, day, hour, minute, second } = self.time;
-        let message = Message::new(self.kind.mti())
-            .field(7, self.time.to_string())
-            .field(11, format!("{:06}", self.stan));
-        if self.kind == Kind::EchoTest {
+impl Kind {
+    /// A message of this kind: sound, but of no time, no card and without a number.
+    pub(super) fn message(self, acquirer: &str, shop: &Shop) -> Message {
+        let message = Message::new(self.mti()).field(7, ANY_TIME).field(11, "0");
+        if self == Self::EchoTest {
             return message.field(70, "301");
         }
         let message = message
-            .field(3, self.kind.processing_code())
-            .field(4, self.amount.to_string())
-            .field(12, format!("{hour:02}{minute:02}{second:02}"))
-            .field(13, format!("{month:02}{day:02}"))
-            .field(18, self.shop.category.as_str())
+            .field(3, self.processing_code())
+            .field(4, "0")
+            .field(12, "000000")
+            .field(13, "0101")
+            .field(18, shop.category.as_str())
             .field(25, "00")
-            .field(32, self.shop.acquirer.as_str())
-            .field(37, format!("{month:02}{day:02}{hour:02}{:06}", self.stan))
-            .field(41, self.terminal)
-            .field(42, self.shop.acceptor.as_str())
+            .field(32, acquirer)
+            .field(37, "000000000000")
+            .field(41, ANY_TERMINAL)
+            .field(42, shop.acceptor.as_str())
             .field(43, "TOLLGATE TEST SHOP       TESTVILLE    CH")
             .field(49, "756");
-        match self.kind {
-            Kind::Sale | Kind::Inquiry => message.field(22, "021").field(35, self.card.track_2()),
-            Kind::Advice => self.keyed(message).field(38, "STANDI").field(39, "00"),
-            Kind::Reversal => {
-                let (stan, time) = self.original;
-                let acquirer = &self.shop.acquirer;
-                let original = format!("0100{stan:06}{time}{acquirer:0>11}{:011}", 0);
-                self.keyed(message).field(90, original)
+        match self {
+            Self::Sale | Self::Inquiry => {
+                message.field(22, "021").field(35, card::track_2(&ANY_CARD))
             }
-            Kind::Purchase | Kind::Refund | Kind::EchoTest => self.keyed(message),
+            Self::Advice => keyed(message).field(38, "STANDI").field(39, "00"),
+            Self::Reversal => {
+                keyed(message).field(90, format!("0100000000{ANY_TIME}{acquirer:0>11}{:011}", 0))
+            }
+            Self::Purchase | Self::Refund | Self::EchoTest => keyed(message),
         }
     }
+}
 
-    /// With the card number as it is read from a chip.
-    fn keyed(&self, message: Message) -> Message {
-        message.field(2, self.card.number()).field(14, Card::EXPIRY).field(22, "051")
-    }
+/// With the card number as it is read from a chip.
+fn keyed(message: Message) -> Message {
+    let number = ANY_CARD.map(|digit| digit | b'0');
+    message.field(2, number).field(14, card::EXPIRY).field(22, "051")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iso8583::{Dialect, Spans, View};
-    use crate::traffic::Operation;
 
     #[test]
-    fn every_kind_is_a_sound_message() {
-        let mut rng = fastrand::Rng::with_seed(3);
-        let card = Card::random("411111", &mut rng);
-        let shop = Shop {
-            acquirer: "123456".to_owned(),
-            acceptor: "SHOP0001".to_owned(),
-            category: "5411".to_owned(),
-        };
-        for name in ["iso87_ascii", "iso87_ascii_binbitmap"] {
-            let dialect = Dialect::preset(name).unwrap();
-            for kind in Kind::ALL {
-                let (mut body, mut spans) = (Vec::new(), Spans::default());
-                let time = Utc::from_unix(1_700_000_000);
-                let occasion = Occasion {
-                    kind,
-                    stan: 42,
-                    terminal: "T0010002",
-                    card: &card,
-                    shop: &shop,
-                    time,
-                    amount: 12_345,
-                    original: (41, time),
-                };
-                occasion.message().encode(&dialect, &mut body).unwrap();
-                let view = View::parse(&dialect, &body, &mut spans).unwrap();
-                assert_eq!(view.fault(), None, "{name} {kind:?}");
-                assert_eq!(view.mti().answerable(), kind.is_request(), "{kind:?}");
-                assert_eq!(view.pan().is_some(), kind != Kind::EchoTest, "{kind:?}");
-                assert_eq!(view.merchant().is_some(), kind != Kind::EchoTest, "{kind:?}");
-                assert_eq!(view.operation() == Operation::Refund, kind == Kind::Refund);
-                assert_eq!(view.operation() == Operation::Inquiry, kind == Kind::Inquiry);
-            }
+    fn a_mix_is_read_from_words() {
+        let mix = Mix::parse("purchase=50, sale=40,reversal=0.5").unwrap();
+        assert_eq!(mix.weights, [50.0, 40.0, 0.0, 0.0, 0.0, 0.5, 0.0]);
+        assert_eq!(Mix::parse("echo_test=1"), Ok(Mix::only(Kind::EchoTest)));
+        for (text, error) in [
+            ("", MixError::Form),
+            ("purchase", MixError::Form),
+            ("cash=1", MixError::Kind),
+            ("purchase=much", MixError::Weight),
+            ("purchase=-1", MixError::Weight),
+            ("purchase=inf", MixError::Weight),
+            ("purchase=0", MixError::Empty),
+        ] {
+            assert_eq!(Mix::parse(text), Err(error), "{text}");
         }
-    }
-
-    #[test]
-    fn kinds_come_in_their_proportions() {
-        let mut rng = fastrand::Rng::with_seed(5);
-        let mut drawn = [0_i32; Kind::ALL.len()];
-        (0..10_000).for_each(|_| drawn[Mix::ORDINARY.draw(&mut rng) as usize] += 1);
-        for (count, weight) in drawn.into_iter().zip(Mix::ORDINARY.weights) {
-            assert!((f64::from(count) - 100.0 * weight).abs() < 200.0, "{drawn:?}");
-        }
-        assert!((0..100).all(|_| Mix::only(Kind::EchoTest).draw(&mut rng) == Kind::EchoTest));
     }
 }

@@ -1,260 +1,256 @@
 //! One connection of a network: what it sends, and which answer is whose.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::io::{self, Write};
+use std::net::TcpStream;
 
-use tokio::sync::mpsc;
-use tokio::time::{MissedTickBehavior, interval};
-
-use super::kind::Occasion;
-use super::pacer::Arrival;
+use super::answers::Verdict;
+use super::awaited::{Awaited, STANS, Sent};
+use super::deck::{Drawn, terminal};
+use super::floor::{Desk, Floor, Retry};
 use super::tally::{Answer, Took};
-use super::{Flow, Kind, NetworkSettings, Tally};
-use crate::clock::{Clock, Moment, Utc};
-use crate::iso8583::{Spans, View, approves};
-use crate::net::buffer::{ReadBuffer, WriteBuffer};
-use crate::net::stream::{Reader, Writer};
-use crate::peers::{Card, Message};
-use crate::traffic::Text;
-use crate::wire::Splitter;
+use super::{Pace, Tally};
+use crate::clock::Moment;
+use crate::peers::inbox::is_passing;
+use crate::peers::poll::{Poll, Wish};
 
-/// More than any message of any network.
-const FRAME_BYTES_MAX: usize = 65_535;
-/// Messages that wait to be written.
+/// Messages that wait to be written; more are not sent before.
 const OUT_BYTES_MAX: usize = 1 << 20;
-/// It looks so often what is to be repeated, and whether it is to end.
-const LOOK: Duration = Duration::from_millis(50);
-/// STANs have six digits, of which 000000 is none.
-const STANS: u32 = 999_999;
-/// Prices, in the currency's smallest unit.
-const AMOUNTS: std::ops::Range<u32> = 100..50_000;
 
-/// A message whose answer is awaited.
-struct Awaited {
-    at: Moment,
-    flow: usize,
-    kind: Kind,
-    terminal: Text<8>,
-    /// What is sent again if it is not answered, and when.
-    repeat: Option<(Message, Moment)>,
-    repeated: bool,
+/// What is to be sent.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Errand {
+    /// When it was to be sent.
+    pub(super) at: Moment,
+    pub(super) drawn: Drawn,
+    /// How often it was tried before.
+    pub(super) tries: u8,
 }
 
 /// One connection.
 pub(super) struct Session {
-    pub(super) number: usize,
-    pub(super) settings: Arc<NetworkSettings>,
-    pub(super) tally: Arc<Mutex<Tally>>,
-    pub(super) clock: Clock,
-    pub(super) arrivals: mpsc::Receiver<Arrival>,
-    pub(super) rng: fastrand::Rng,
-    /// What is not answered by then never will be.
-    pub(super) end: Moment,
-}
-
-/// What a session keeps while it runs.
-struct Talk {
     number: usize,
-    settings: Arc<NetworkSettings>,
-    tally: Arc<Mutex<Tally>>,
+    stream: TcpStream,
+    is_open: bool,
     rng: fastrand::Rng,
-    awaited: HashMap<u32, Awaited>,
-    stan: u32,
+    awaited: Awaited,
     /// What a reversal takes back.
-    last_request: (u32, Utc),
-    out: WriteBuffer,
-    spans: Spans,
-    scratch: Vec<u8>,
+    last_request: (u32, u32),
+    /// The beginning of an answer.
+    left: Vec<u8>,
+    /// What is to be written, behind what was.
+    out: Vec<u8>,
+    written: usize,
+    awaits_writing: bool,
 }
 
 impl Session {
-    /// Sends what arrives and takes the answers, until nothing more will come of either.
-    pub(super) async fn run(mut self, mut reader: Reader, writer: Writer) {
-        let mut talk = Talk::new(&self);
-        let mut splitter = Splitter::new(self.settings.framing, FRAME_BYTES_MAX);
-        let mut unread = ReadBuffer::new(&splitter);
-        let mut looks = interval(LOOK);
-        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut arriving = true;
-        while arriving || !talk.awaited.is_empty() {
-            let unwritten = talk.out.pending().len();
-            tokio::select! {
-                arrival = self.arrivals.recv(), if arriving && unwritten < OUT_BYTES_MAX / 2 => {
-                    arriving = arrival.is_some();
-                    let mut next = arrival;
-                    while let Some(arrival) = next {
-                        talk.send(arrival, self.clock.now());
-                        next = self.arrivals.try_recv().ok();
-                    }
-                }
-                read = reader.fill(&mut unread) => {
-                    let open = matches!(read, Ok(bytes) if bytes > 0);
-                    if !open || talk.take(&mut splitter, &mut unread, self.clock.now()).is_none() {
-                        talk.tally().closed += 1;
-                        return;
-                    }
-                }
-                _ = looks.tick() => {
-                    let now = self.clock.now();
-                    if now >= self.end {
-                        return;
-                    }
-                    talk.repeat(now);
-                }
-                () = writer.writable(), if unwritten > 0 => {}
-            }
-            // A broken connection shows when it is read.
-            let written = writer.try_write(talk.out.pending()).unwrap_or(0);
-            talk.out.advance(written);
-        }
-    }
-}
-
-impl Talk {
-    fn new(session: &Session) -> Self {
-        let Session { number, settings, tally, rng, .. } = session;
+    pub(super) fn new(number: usize, stream: TcpStream, desk: &Desk) -> Self {
+        let settings = &desk.settings;
         // Connections count from different numbers, as the terminals behind them would.
         let share = STANS / u32::try_from(settings.connections).unwrap_or(u32::MAX).max(1);
-        let first = share.saturating_mul(u32::try_from(*number).unwrap_or(0));
+        let first = share.saturating_mul(u32::try_from(number).unwrap_or(0));
+        let room = if let Pace::Window(window) = settings.pace { window } else { 0 };
         Self {
-            number: *number,
-            settings: Arc::clone(settings),
-            tally: Arc::clone(tally),
-            rng: rng.clone(),
-            awaited: HashMap::new(),
-            stan: first,
-            last_request: (first, Utc::now()),
-            out: WriteBuffer::new(settings.framing, OUT_BYTES_MAX),
-            spans: Spans::default(),
-            scratch: Vec::new(),
+            number,
+            stream,
+            is_open: true,
+            rng: fastrand::Rng::with_seed(settings.seed.wrapping_add(1 + number as u64)),
+            awaited: Awaited::new(room, first),
+            last_request: (first, desk.seconds),
+            left: Vec::new(),
+            out: Vec::new(),
+            written: 0,
+            awaits_writing: false,
         }
     }
 
-    fn tally(&self) -> std::sync::MutexGuard<'_, Tally> {
-        // The counts are whole between any two statements, whoever panicked.
-        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn watch(&self, poll: &Poll) -> io::Result<()> {
+        poll.watch(&self.stream, self.number as u64, Wish::Read)
     }
 
-    fn send(&mut self, arrival: Arrival, now: Moment) {
-        let settings = Arc::clone(&self.settings);
-        let Some(Flow { range, shops, mix, .. }) = settings.flows.get(arrival.flow) else { return };
-        let kind = mix.draw(&mut self.rng);
-        let place = self.rng.usize(..shops.len().max(1));
-        let Some(shop) = shops.get(place) else { return };
-        let Some(stan) = self.next_stan() else { return self.tally().unsent += 1 };
-        let terminal = format!("T{:03}{:04}", self.number % 1_000, place % 10_000);
-        let time = Utc::now();
-        let occasion = Occasion {
-            kind,
-            stan,
-            terminal: &terminal,
-            card: &Card::random(range, &mut self.rng),
-            shop,
-            time,
-            amount: self.rng.u32(AMOUNTS),
-            original: self.last_request,
+    pub(super) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// How many answers it waits for; none once it is closed.
+    pub(super) const fn awaits(&self) -> usize {
+        if self.is_open { self.awaited.count() } else { 0 }
+    }
+
+    /// Whether its peer leaves so much untaken that nothing more is sent.
+    pub(super) const fn is_full(&self) -> bool {
+        self.out.len() - self.written >= OUT_BYTES_MAX
+    }
+
+    pub(super) const fn has_unwritten(&self) -> bool {
+        self.out.len() > self.written
+    }
+
+    /// Sends what is new until so many answers are awaited; what is to be tried again comes first.
+    pub(super) fn top_up(&mut self, window: usize, floor: &mut Floor, tally: &mut Tally) {
+        while floor.desk.is_sending && self.awaits() < window && self.is_open && !self.is_full() {
+            let errand = match floor.desk.due_retry() {
+                Some(Retry { drawn, tries, .. }) => Errand { at: floor.desk.now, drawn, tries },
+                None => {
+                    let Some(errand) = self.draw(floor.desk.now, floor) else { return };
+                    errand
+                }
+            };
+            self.send(errand, floor, tally);
+        }
+    }
+
+    /// Something new, that is to be sent at some moment.
+    pub(super) fn draw(&mut self, at: Moment, floor: &Floor) -> Option<Errand> {
+        let drawn = floor.desk.deck.draw(&mut self.rng)?;
+        Some(Errand { at, drawn, tries: 0 })
+    }
+
+    /// Puts a message to what is to be written.
+    pub(super) fn send(&mut self, errand: Errand, floor: &mut Floor, tally: &mut Tally) {
+        let Errand { at, drawn: Drawn { flow, kind, shop, luck }, tries } = errand;
+        let desk = &floor.desk;
+        let counts = desk.counts(at);
+        let Some(stan) = self.awaited.next_stan() else {
+            tally.unsent += u64::from(counts);
+            return;
         };
-        let message = occasion.message();
-        if !self.queue(&message) {
-            return self.tally().unsent += 1;
-        }
-        self.tally().sent(arrival.flow, kind);
+        let sent = Sent {
+            at,
+            last: desk.now,
+            luck,
+            stan,
+            time: desk.seconds,
+            original: self.last_request,
+            shop,
+            flow,
+            kind,
+            tries,
+            repeated: false,
+        };
         if kind.is_request() {
-            self.last_request = (stan, time);
+            self.last_request = (stan, desk.seconds);
         }
-        let repeat =
-            (!kind.is_request()).then(|| (message.repeated(), now.after(settings.repeat_after)));
-        let (at, flow, terminal) = (arrival.at, arrival.flow, Text::cut(terminal.as_bytes()));
-        let awaited = Awaited { at, flow, kind, terminal, repeat, repeated: false };
-        self.awaited.insert(stan, awaited);
+        if self.out.capacity() == 0 {
+            self.out = floor.spare.pop().unwrap_or_default();
+        }
+        desk.deck.write(&sent, self.number, &mut self.out);
+        self.awaited.insert(sent);
+        if counts {
+            tally.sent(flow.into(), kind);
+            tally.retries += u64::from(tries > 0);
+        }
     }
 
-    /// The next number that nothing waits under; `None` when there is none.
-    fn next_stan(&mut self) -> Option<u32> {
-        let busy = self.awaited.len();
-        for _ in 0..=busy {
-            self.stan = self.stan % STANS + 1;
-            if !self.awaited.contains_key(&self.stan) {
-                return Some(self.stan);
+    /// Writes what waits, once, and is told when more can be.
+    pub(super) fn flush(&mut self, poll: &Poll, floor: &mut Floor) {
+        if self.has_unwritten() {
+            match (&self.stream).write(self.out.get(self.written..).unwrap_or_default()) {
+                Ok(bytes) => self.written += bytes,
+                Err(error) if is_passing(&error) => {}
+                // A broken connection shows when it is read.
+                Err(_) => self.written = self.out.len(),
             }
         }
-        None
-    }
-
-    /// Queues a message to be written; false when it cannot be written in this dialect, or there is
-    /// no room.
-    fn queue(&mut self, message: &Message) -> bool {
-        self.scratch.clear();
-        message.encode(&self.settings.dialect, &mut self.scratch).is_ok()
-            && self.out.push(&self.scratch).is_ok()
-    }
-
-    /// Takes every whole answer; `None` when a length cannot be believed.
-    fn take(
-        &mut self,
-        splitter: &mut Splitter,
-        unread: &mut ReadBuffer,
-        now: Moment,
-    ) -> Option<()> {
-        while let Some(split) = splitter.split(unread.unread()).ok()? {
-            if !split.frame.is_empty() {
-                self.settle(split.frame, now);
-            }
-            let bytes = split.whole.len();
-            unread.consume(bytes);
+        let waits = self.has_unwritten();
+        if waits && self.written > OUT_BYTES_MAX / 2 {
+            self.out.drain(..self.written);
+            self.written = 0;
+        } else if !waits && self.out.capacity() > 0 {
+            self.out.clear();
+            self.written = 0;
+            floor.spare.push(std::mem::take(&mut self.out));
         }
-        Some(())
+        if waits != self.awaits_writing {
+            let wish = if waits { Wish::Both } else { Wish::Read };
+            // If it cannot be watched for this any more, the answers will be missing.
+            let _ = poll.change(&self.stream, self.number as u64, wish);
+            self.awaits_writing = waits;
+        }
+    }
+
+    /// Reads once and takes every whole answer. Closes when there is no more to come, or a length
+    /// cannot be believed.
+    pub(super) fn read(&mut self, floor: &mut Floor, tally: &mut Tally) {
+        let Floor { splitter, inbox, desk, .. } = floor;
+        if !inbox.fill(&self.stream, &mut self.left) {
+            return self.close(tally);
+        }
+        let mut used = 0;
+        let bytes = &*inbox.bytes();
+        loop {
+            match splitter.split(bytes.get(used..).unwrap_or_default()) {
+                Ok(Some(split)) => {
+                    used += split.whole.len();
+                    if !split.frame.is_empty() {
+                        self.settle(split.frame, desk, tally);
+                    }
+                }
+                Ok(None) => break,
+                Err(_) => return self.close(tally),
+            }
+        }
+        inbox.put_by(used, &mut self.left);
+    }
+
+    fn close(&mut self, tally: &mut Tally) {
+        tally.closed += 1;
+        self.is_open = false;
+        // It will not be heard of again, by epoll neither.
+        let _ = self.stream.shutdown(std::net::Shutdown::Both);
     }
 
     /// Finds whose answer it is: by STAN and, where the answer has one, by terminal.
-    fn settle(&mut self, frame: &[u8], now: Moment) {
-        let mut tally = self.tally.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ok(view) = View::parse(&self.settings.dialect, frame, &mut self.spans) else {
-            tally.unmatched += 1;
-            return;
-        };
-        let stan = view.text::<6>(11).and_then(|stan| stan.to_string().parse().ok());
-        let terminal = view.text::<8>(41);
-        let found = stan.filter(|stan| {
-            self.awaited.get(stan).is_some_and(|awaited: &Awaited| {
-                view.mti().is_answer() && terminal.is_none_or(|given| given == awaited.terminal)
-            })
+    fn settle(&mut self, frame: &[u8], desk: &mut Desk, tally: &mut Tally) {
+        let body = desk.settings.header.open(frame).map(|opened| opened.body);
+        let read = body.ok().and_then(|body| desk.answers.read(&desk.settings.dialect, body));
+        let found = read.and_then(|answer| {
+            let sent = *self.awaited.get(answer.stan)?;
+            let own = terminal(self.number, sent.shop);
+            answer.terminal.is_none_or(|given| given == own).then_some((answer.verdict, sent))
         });
-        let Some(Awaited { at, flow, kind, repeated, .. }) =
-            found.and_then(|stan| self.awaited.remove(&stan))
-        else {
-            tally.unmatched += 1;
+        let Some((verdict, sent)) = found else {
+            tally.unmatched += u64::from(desk.counts(desk.now));
             return;
         };
-        let took = now.since(at);
-        let code = view.text::<4>(39).unwrap_or_default();
-        let answer = match code.as_bytes() {
-            b"91" if took < self.settings.at_once => Answer::Refused,
-            b"91" => Answer::Overdue,
-            code if approves(view.mti().version(), code) => Answer::Approved,
-            _ => Answer::Declined,
+        self.awaited.remove(sent.stan);
+        let took = desk.now.since(sent.at);
+        let answer = match verdict {
+            Verdict::Approved => Answer::Approved,
+            Verdict::Declined => Answer::Declined,
+            Verdict::None => Answer::Other,
+            Verdict::Inoperative if took < desk.settings.at_once => Answer::Refused,
+            Verdict::Inoperative => Answer::Overdue,
         };
-        let took = if repeated { Took::Repeated } else { Took::Latency(took) };
-        tally.answered(flow, kind, answer, took);
+        if verdict == Verdict::Inoperative {
+            desk.may_try_again(&sent);
+        }
+        if desk.counts(sent.at) {
+            let took = if sent.repeated { Took::Repeated } else { Took::Latency(took) };
+            tally.answered(sent.flow.into(), sent.kind, answer, took);
+        }
     }
 
-    /// Sends again what was not answered in time.
-    fn repeat(&mut self, now: Moment) {
-        let mut again = Vec::new();
-        for awaited in self.awaited.values_mut() {
-            if let Some((message, due)) = &mut awaited.repeat
-                && *due <= now
+    /// Gives up what was not answered for too long, and sends again what may not be refused.
+    pub(super) fn sweep(&mut self, floor: &mut Floor, tally: &mut Tally) {
+        if self.awaits() == 0 {
+            return;
+        }
+        let desk = &floor.desk;
+        let (patience, repeat_after) = (desk.settings.patience, desk.settings.repeat_after);
+        let (mut forgotten, mut full) = (0, self.is_full());
+        for sent in self.awaited.iter_mut() {
+            if desk.now >= sent.at.after(patience) {
+                sent.stan = 0;
+                forgotten += 1;
+            } else if !sent.kind.is_request() && desk.now >= sent.last.after(repeat_after) && !full
             {
-                *due = now.after(self.settings.repeat_after);
-                awaited.repeated = true;
-                again.push(message.clone());
+                (sent.last, sent.repeated) = (desk.now, true);
+                desk.deck.write_again(sent, self.number, &mut self.out);
+                full = self.out.len() - self.written >= OUT_BYTES_MAX;
+                tally.repeats += u64::from(desk.counts(sent.at));
             }
         }
-        for message in again {
-            if self.queue(&message) {
-                self.tally().repeats += 1;
-            }
-        }
+        self.awaited.forgot(forgotten);
     }
 }

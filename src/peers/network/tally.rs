@@ -17,14 +17,35 @@ pub struct Tally {
     pub refused: Latencies,
     /// The same of refusals that came after a wait.
     pub overdue: Latencies,
-    /// Messages that were sent again.
+    /// Messages that were sent again under their own number, since nobody answered.
     pub repeats: u64,
+    /// Messages that tried again, under a number of their own, what had got a 91.
+    pub retries: u64,
     /// Answers to nothing that was waiting: a second answer, or somebody else's.
     pub unmatched: u64,
     /// Messages for which no connection was left.
     pub unsent: u64,
     /// Connections that the other side closed.
     pub closed: u64,
+    /// What sending and counting cost, of the time that is counted.
+    pub usage: Usage,
+}
+
+/// What the thread of a network used, over some time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The time.
+    pub wall: Duration,
+    /// On a processor.
+    pub cpu: Duration,
+}
+
+impl Usage {
+    /// The share of the time in which it worked, 0 to 1. Near 1 it is the network that is measured
+    /// and not what it sends to.
+    pub fn share(&self) -> f64 {
+        if self.wall.is_zero() { 0.0 } else { self.cpu.as_secs_f64() / self.wall.as_secs_f64() }
+    }
 }
 
 /// What became of one flow's messages.
@@ -40,8 +61,10 @@ pub struct KindTally {
     pub sent: u64,
     /// Answered with an approval.
     pub approved: u64,
-    /// Answered with another code than an approval or 91, or with none.
+    /// Answered with another code than an approval or 91.
     pub declined: u64,
+    /// Answered without a code.
+    pub other: u64,
     /// Answered 91 at once.
     pub refused: u64,
     /// Answered 91 after a wait.
@@ -51,7 +74,7 @@ pub struct KindTally {
 impl KindTally {
     /// Answered, by whomever.
     pub const fn answered(&self) -> u64 {
-        self.approved + self.declined + self.refused + self.overdue
+        self.approved + self.declined + self.other + self.refused + self.overdue
     }
 
     /// Not answered, or not yet.
@@ -64,6 +87,7 @@ impl KindTally {
             sent: self.sent + other.sent,
             approved: self.approved + other.approved,
             declined: self.declined + other.declined,
+            other: self.other + other.other,
             refused: self.refused + other.refused,
             overdue: self.overdue + other.overdue,
         }
@@ -109,6 +133,7 @@ impl Tally {
             let count = match answer {
                 Answer::Approved => &mut tally.approved,
                 Answer::Declined => &mut tally.declined,
+                Answer::Other => &mut tally.other,
                 Answer::Refused => &mut tally.refused,
                 Answer::Overdue => &mut tally.overdue,
             };
@@ -116,7 +141,7 @@ impl Tally {
         }
         let Took::Latency(latency) = took else { return };
         match answer {
-            Answer::Approved | Answer::Declined => self.host.record(latency),
+            Answer::Approved | Answer::Declined | Answer::Other => self.host.record(latency),
             Answer::Refused => self.refused.record(latency),
             Answer::Overdue => self.overdue.record(latency),
         }
@@ -128,6 +153,7 @@ impl Tally {
 pub(super) enum Answer {
     Approved,
     Declined,
+    Other,
     Refused,
     Overdue,
 }
