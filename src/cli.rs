@@ -7,6 +7,8 @@ mod dialect;
 mod explain;
 mod input;
 mod run;
+mod simulate;
+mod wire;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -58,6 +60,9 @@ enum Command {
               value_parser = clap::value_parser!(u64).range(2..=3_600))]
         seconds: u64,
     },
+    /// Play one end of the line alone, for staging and for measuring.
+    #[command(subcommand)]
+    Simulate(simulate::Simulate),
 }
 
 /// Whether an error quotes what may be a piece of a message: digits that were put where an option
@@ -88,7 +93,7 @@ pub fn main() -> ExitCode {
         Command::Run { config } => run::run(&config),
         Command::Check { config, dialect } => check::check(config.as_deref(), dialect.as_deref()),
         Command::Decode(arguments) => decode::decode(&arguments),
-        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Simulate(simulate) => simulate::simulate(simulate),
         Command::Demo { seconds } => demo::demo(std::time::Duration::from_secs(seconds)),
     }
 }

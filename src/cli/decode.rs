@@ -19,7 +19,7 @@ use std::sync::Arc;
 use super::dialect::NoDialect;
 use super::input::Input;
 use super::{EXIT_FORCED, EXIT_USAGE};
-use crate::wire::{Framing, Header, HeaderFault, RejectCode};
+use crate::wire::{HeaderFault, RejectCode};
 use fits::{Search, Subject, search};
 use reading::{Message, NamedDialect, Piece, Reading, Uncut, cut};
 
@@ -120,16 +120,11 @@ pub(super) fn decode(arguments: &Arguments) -> ExitCode {
 fn reading(arguments: &Arguments) -> Result<Reading, Refusal> {
     let framing = match arguments.framing.as_str() {
         "none" => None,
-        name => Some(Framing::from_name(name).ok_or_else(|| {
-            let names: Vec<_> = Framing::ALL.iter().map(|framing| framing.name()).collect();
-            let names = names.join(", ");
-            Refusal::usage(format!("unknown framing; write none, {names} or ascii:2 to ascii:8"))
-        })?),
+        name => Some(
+            super::wire::framing(name).map_err(|why| Refusal::usage(format!("{why}, or none")))?,
+        ),
     };
-    let header = Header::from_name(&arguments.header).ok_or_else(|| {
-        let names = Header::NAMES.join(", ");
-        Refusal::usage(format!("unknown header; write one of {names} (N from 1 to 64)"))
-    })?;
+    let header = super::wire::header(&arguments.header).map_err(Refusal::usage)?;
     Ok(Reading { framing, header, dialect: dialect(arguments)? })
 }
 

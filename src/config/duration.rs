@@ -40,7 +40,7 @@ pub(super) fn within_or_off(
 }
 
 /// `None` when it is not a whole number and one of the units, or too long to count in milliseconds.
-fn from_text(text: &str) -> Option<Duration> {
+pub fn from_text(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;
     let unit_ms = match unit {

@@ -34,6 +34,7 @@ use thiserror::Error;
 use toml::de::DeTable;
 
 use self::dialect::Dialects;
+pub use self::duration::from_text as duration_from_text;
 use self::fault::Wrong;
 pub use self::fault::{Fault, Faults};
 pub use self::link::{HostDown, Link};

@@ -87,7 +87,7 @@ fn a_command_line_at_fault_is_a_usage_error_that_repeats_nothing() {
     for (arguments, words) in [
         (vec![card], "--dialect"),
         (vec!["--dialect", "iso87", card], "there is no such dialect; there are iso87_ascii, "),
-        ([&ascii[..], &["--framing", "be17", card]].concat(), "unknown framing; write none, be16,"),
+        ([&ascii[..], &["--framing", "be17", card]].concat(), "unknown framing; write be16,"),
         ([&ascii[..], &["--header", "tpdu+0", card]].concat(), "unknown header; write one of none"),
         ([&ascii[..], &[&odd]].concat(), "INPUT has 17 hexadecimal digits: a byte takes two"),
         ([&ascii[..], &[&no_file]].concat(), "neither hexadecimal digits nor a file"),

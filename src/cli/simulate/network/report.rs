@@ -1,0 +1,175 @@
+//! What became of the messages: in text for people, in JSON for scripts.
+//!
+//! The names in JSON stay. Times are microseconds and say so in their names.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Arguments;
+use crate::peers::{KindTally, Latencies, Tally};
+
+/// Busier than this, the network is what was measured, and not what it was sent to.
+const SATURATED: f64 = 0.9;
+const SHARES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
+
+/// The report of a run.
+pub(super) struct Report<'a> {
+    pub(super) arguments: &'a Arguments,
+    pub(super) tally: &'a Tally,
+}
+
+impl Report<'_> {
+    fn sum(&self) -> KindTally {
+        self.tally.sum(|_| true)
+    }
+
+    /// How long was counted; less than was asked for when somebody ended it.
+    fn seconds(&self) -> f64 {
+        self.tally.usage.wall.as_secs_f64()
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        if self.seconds() > 0.0 { count as f64 / self.seconds() } else { 0.0 }
+    }
+
+    fn nanos_per_message(&self) -> f64 {
+        let nanos = self.tally.usage.cpu.as_nanos() as f64;
+        nanos / (self.sum().sent.max(1) as f64)
+    }
+
+    fn is_saturated(&self) -> bool {
+        self.tally.usage.share() > SATURATED
+    }
+
+    /// One line.
+    pub(super) fn json(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { arguments, tally, .. } = self;
+        let sum = self.sum();
+        let value = json!({
+            "connections": arguments.connections,
+            "window": arguments.rate.is_none().then_some(arguments.window),
+            "rate": arguments.rate,
+            "seconds": self.seconds(),
+            "sent": sum.sent,
+            "answered": sum.answered(),
+            "approved": sum.approved,
+            "declined": sum.declined,
+            "refused": sum.refused,
+            "overdue": sum.overdue,
+            "other": sum.other,
+            "unanswered": sum.unanswered(),
+            "unmatched": tally.unmatched,
+            "unsent": tally.unsent,
+            "retries": tally.retries,
+            "repeats": tally.repeats,
+            "closed_connections": tally.closed,
+            "messages_per_second": self.per_second(sum.answered()),
+            "host_answers": latencies(&tally.host),
+            "refusals": latencies(&tally.refused),
+            "overdue_answers": latencies(&tally.overdue),
+            "cpu_utilisation": tally.usage.share(),
+            "cpu_ns_per_message": self.nanos_per_message(),
+            "saturated": self.is_saturated(),
+        });
+        writeln!(out, "{value}")
+    }
+
+    /// A screen.
+    pub(super) fn text(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { arguments, tally, .. } = self;
+        let sum = self.sum();
+        let pace = match arguments.rate {
+            Some(rate) => format!("{rate} messages/s over {}", connections(arguments.connections)),
+            None => format!(
+                "{} in flight on each of {}",
+                arguments.window,
+                connections(arguments.connections)
+            ),
+        };
+        writeln!(out, "{} for {:.1} s, {pace}\n", arguments.connect, self.seconds())?;
+        let mut line = |name: &str, count: u64, what: &str| {
+            if count > 0 || what.is_empty() {
+                writeln!(out, "  {name:<22}{count:>12}  {what}")
+            } else {
+                Ok(())
+            }
+        };
+        line("sent", sum.sent, "")?;
+        line("answered", sum.answered(), "")?;
+        line("  approved", sum.approved, "")?;
+        line("  declined", sum.declined, "by another code than 91")?;
+        line("  refused", sum.refused, "91 at once")?;
+        line("  overdue", sum.overdue, "91 after a wait")?;
+        line("  other", sum.other, "without a code")?;
+        line("unanswered", sum.unanswered(), "")?;
+        line("unmatched", tally.unmatched, "answers that fit nothing that was awaited")?;
+        line("unsent", tally.unsent, "met a closed connection, or came too late")?;
+        line("retries", tally.retries, "sent again with a new number after a 91")?;
+        line("repeats", tally.repeats, "sent again as they were, without an answer")?;
+        line("closed connections", tally.closed, "by the other side")?;
+        writeln!(out, "\n  {:<22}{:>12.0}", "messages/s", self.per_second(sum.answered()))?;
+        write!(out, "\n  {:<22}{:>12}", "latency", "count")?;
+        SHARES.iter().try_for_each(|(name, _)| write!(out, "{name:>10}"))?;
+        writeln!(out)?;
+        for (name, latencies) in [
+            ("host's answers", &tally.host),
+            ("refused at once", &tally.refused),
+            ("overdue", &tally.overdue),
+        ] {
+            if latencies.count() > 0 {
+                write!(out, "  {name:<22}{:>12}", latencies.count())?;
+                for (_, share) in SHARES {
+                    write!(out, "{:>10}", shown(latencies.quantile(share).unwrap_or_default()))?;
+                }
+                writeln!(out)?;
+            }
+        }
+        let share = tally.usage.share() * 100.0;
+        writeln!(
+            out,
+            "\n  this network itself: busy {share:.0} % of the time, {:.0} ns of CPU a message",
+            self.nanos_per_message()
+        )?;
+        if self.is_saturated() {
+            writeln!(
+                out,
+                "\n  WARNING: the network was saturated (busy {share:.0} %). What is measured here is \
+                 its own limit:\n  send from several processes, or less."
+            )?;
+        }
+        Ok(())
+    }
+}
+
+fn connections(count: u64) -> String {
+    if count == 1 { "1 connection".to_owned() } else { format!("{count} connections") }
+}
+
+fn latencies(latencies: &Latencies) -> Value {
+    let at = |share| latencies.quantile(share).map(micros);
+    json!({
+        "count": latencies.count(),
+        "p50_us": at(0.5),
+        "p90_us": at(0.9),
+        "p99_us": at(0.99),
+        "p99_9_us": at(0.999),
+        "max_us": at(1.0),
+    })
+}
+
+fn micros(duration: Duration) -> f64 {
+    duration.as_nanos() as f64 / 1e3
+}
+
+/// In three digits or so, with the unit that suits it.
+fn shown(duration: Duration) -> String {
+    match micros(duration) {
+        us @ ..10.0 => format!("{us:.1} us"),
+        us @ ..1_000.0 => format!("{us:.0} us"),
+        us @ ..100_000.0 => format!("{:.1} ms", us / 1e3),
+        us => format!("{:.0} ms", us / 1e3),
+    }
+}
