@@ -11,16 +11,18 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::sync::Arc;
 use std::time::Duration;
 
 use support::wait_for;
 use tollgate::iso8583::Dialect;
 use tollgate::peers::{
-    Behaviour, Choice, Flow, Host, HostSettings, Kind, Latency, Mix, Network, NetworkSettings,
-    Script, Shop,
+    Behaviour, Choice, Echo, Flow, Host, HostSettings, Kind, Latency, Message, Mix, Network,
+    NetworkSettings, Script, Shop,
 };
-use tollgate::wire::Framing;
+use tollgate::wire::{Framing, Header};
 
 const ALL: fn(Kind) -> bool = |_| true;
 
@@ -132,4 +134,87 @@ fn a_network_without_anybody_to_connect_to_says_so() {
     let settings = network(&host, dialect, Mix::ORDINARY);
     drop(host);
     assert!(Network::start(settings).is_err());
+}
+
+#[test]
+fn the_cheapest_echo_answers_what_is_answered_in_any_pieces_and_drops_the_rest() {
+    let dialect = Dialect::preset("iso87_ascii").unwrap();
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let tpdu = Header::Tpdu { application_bytes: 0 };
+    let echo = Echo::start(listen, Framing::Be16, tpdu, &dialect).unwrap();
+    let message = |mti: &str, stan: &str, addresses: [u8; 4]| {
+        let [d1, d2, o1, o2] = addresses;
+        let mut frame = vec![0x60, d1, d2, o1, o2];
+        Message::new(mti).field(11, stan).encode(&dialect, &mut frame).unwrap();
+        let mut whole = Vec::new();
+        Framing::Be16.join(&frame, &mut whole).unwrap();
+        whole
+    };
+    let (there, back) = ([0, 1, 0, 2], [0, 2, 0, 1]);
+    let sent = [
+        message("0100", "1", there),
+        // A keepalive, an answer and no message at all.
+        vec![0, 0],
+        message("0110", "2", there),
+        vec![0, 6, 0x60, 0, 1, 0, 2, b'0'],
+        message("0421", "3", there),
+        message("0800", "4", there),
+    ];
+    let expected =
+        [message("0110", "1", back), message("0430", "3", back), message("0810", "4", back)];
+    let (sent, expected) = (sent.concat(), expected.concat());
+    for pieces in [1, 3, 50, sent.len()] {
+        let mut stream = TcpStream::connect(echo.address()).unwrap();
+        stream.set_read_timeout(Some(support::PATIENCE)).unwrap();
+        for piece in sent.chunks(pieces) {
+            stream.write_all(piece).unwrap();
+        }
+        let mut answers = vec![0; expected.len()];
+        stream.read_exact(&mut answers).unwrap();
+        assert!(answers == expected, "in pieces of {pieces}");
+    }
+    assert_eq!(echo.answered(), 4 * 3);
+}
+
+#[test]
+fn an_echo_waits_for_whoever_does_not_take_its_answers_and_serves_the_others() {
+    let (dialect, listen) = (Dialect::preset("iso87_ascii").unwrap(), "127.0.0.1:0");
+    let listen = listen.parse().unwrap();
+    let echo = Echo::start(listen, Framing::Be16, Header::None, &dialect).unwrap();
+    let mut frame = Vec::new();
+    Message::new("0800")
+        .field(11, "1")
+        .field(48, vec![b'x'; 900])
+        .encode(&dialect, &mut frame)
+        .unwrap();
+    let mut whole = Vec::new();
+    Framing::Be16.join(&frame, &mut whole).unwrap();
+    let mut glutton = TcpStream::connect(echo.address()).unwrap();
+    glutton.set_nonblocking(true).unwrap();
+    // Until neither of the two takes anything any more.
+    let (mut given, mut at) = (0_u64, 0);
+    let stalls = || {
+        match glutton.write(&whole[at..]) {
+            Ok(bytes) => at += bytes,
+            Err(_) => return (echo.answered() > 0).then_some(()),
+        }
+        if at == whole.len() {
+            (given, at) = (given + 1, 0);
+        }
+        None
+    };
+    wait_for("everything is full", stalls);
+    let mut other = TcpStream::connect(echo.address()).unwrap();
+    other.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    other.write_all(&whole).unwrap();
+    let mut answer = vec![0; whole.len()];
+    other.read_exact(&mut answer).unwrap();
+    assert!(answer[2..6] == *b"0810");
+    // The one that waited gets every answer once it takes them.
+    glutton.set_nonblocking(false).unwrap();
+    glutton.set_read_timeout(Some(support::PATIENCE)).unwrap();
+    for _ in 0..given {
+        glutton.read_exact(&mut answer).unwrap();
+        assert!(answer[2..6] == *b"0810");
+    }
 }

@@ -34,7 +34,7 @@ pub(super) fn to_ascii(byte: u8) -> u8 {
 }
 
 /// The EBCDIC byte of a character. Searches, so it is for a few characters and not for a message.
-pub(super) fn from_ascii(character: u8) -> u8 {
+pub(crate) fn from_ascii(character: u8) -> u8 {
     CP500
         .iter()
         .position(|listed| *listed == character)

@@ -29,6 +29,7 @@ pub use bitmap::{BitmapEncoding, BitmapLayout, BitmapRule, THIRD_BITMAP};
 pub use code::{LocalCode, approves};
 pub use describe::{Bitmap, DescribedFault, DescribedField, Description, Shown};
 pub use dialect::Dialect;
+pub(crate) use ebcdic::from_ascii as to_ebcdic;
 pub use fault::{Fault, FaultKind, Unreadable};
 pub use field::{Content, DataEncoding, FieldSpec, Misfit, Padding, Unit};
 pub use field_set::{FieldSet, FieldSetIter};

@@ -1,7 +1,7 @@
 //! Building a message from field values, as a network or an issuer builds one.
 //!
 //! Values are characters, as [`View::text`] gives them back: digits, text, and two hexadecimal
-//! digits for each byte of a binary field. It covers the dialects whose data are ASCII or bytes.
+//! digits for each byte of a binary field. Amounts with a sign before packed digits are not built.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,8 @@ use std::fmt;
 use thiserror::Error;
 
 use crate::iso8583::{
-    Content, DataEncoding, Dialect, FieldSet, FieldSpec, Length, Mti, Unit, View,
+    Content, DataEncoding, Dialect, FieldSet, FieldSpec, Length, Mti, Padding, Unit, View,
+    to_ebcdic,
 };
 
 /// A message that is being built.
@@ -61,7 +62,10 @@ pub enum FieldError {
     /// A character that the field cannot hold.
     #[error("the value has a character that the field cannot hold")]
     Character,
-    /// Data that are neither ASCII nor bytes.
+    /// An odd number of digits, two a byte, in a field that is not padded.
+    #[error("an odd number of digits does not fit into bytes")]
+    Odd,
+    /// A sign and packed digits.
     #[error("fields of this encoding are not built here")]
     Encoding,
 }
@@ -148,35 +152,64 @@ impl fmt::Debug for Message {
 }
 
 fn write_field(spec: &FieldSpec, text: &[u8], out: &mut Vec<u8>) -> Result<(), FieldError> {
-    let mut data = match spec.data {
-        DataEncoding::Ascii if text.is_ascii() => text.to_vec(),
-        DataEncoding::HexAscii if is_bytes(text) => text.to_ascii_uppercase(),
-        DataEncoding::Binary if is_bytes(text) => bytes_of(text),
-        DataEncoding::Ascii | DataEncoding::HexAscii | DataEncoding::Binary => {
-            return Err(FieldError::Character);
-        }
-        _ => return Err(FieldError::Encoding),
+    let sound = match spec.data {
+        DataEncoding::Ascii | DataEncoding::Ebcdic => text.is_ascii(),
+        DataEncoding::Bcd => text.iter().all(u8::is_ascii_digit),
+        DataEncoding::BcdTrack => text.iter().all(|c| c.is_ascii_digit() || *c == b'='),
+        DataEncoding::HexAscii | DataEncoding::HexEbcdic | DataEncoding::Binary => is_bytes(text),
+        DataEncoding::SignedBcd => return Err(FieldError::Encoding),
     };
-    if spec.content == Content::N && !data.iter().all(u8::is_ascii_digit) {
+    let digits = spec.content == Content::N;
+    if !sound || digits && !text.iter().all(u8::is_ascii_digit) {
         return Err(FieldError::Character);
     }
-    let bytes_per_unit =
-        if spec.data == DataEncoding::HexAscii && spec.unit == Unit::Bytes { 2 } else { 1 };
-    let (units, max) = (data.len() / bytes_per_unit, usize::from(spec.max));
+    let of_bytes = matches!(
+        spec.data,
+        DataEncoding::Binary | DataEncoding::HexAscii | DataEncoding::HexEbcdic
+    );
+    // How many characters of the value make a unit.
+    let packed = matches!(spec.data, DataEncoding::Bcd | DataEncoding::BcdTrack);
+    let per_unit = if (of_bytes || packed) && spec.unit == Unit::Bytes { 2 } else { 1 };
+    let (units, max) = (text.len().div_ceil(per_unit), usize::from(spec.max));
     if units > max {
         return Err(FieldError::TooLong);
     }
+    let mut value = text.to_vec();
     match spec.length {
         Length::Prefixed(prefix) => prefix.write(units, out),
         Length::Fixed if units == max => {}
-        Length::Fixed if spec.data != DataEncoding::Ascii => return Err(FieldError::TooShort),
-        Length::Fixed if spec.content == Content::N => {
-            data.splice(..0, std::iter::repeat_n(b'0', max - units));
+        Length::Fixed if of_bytes => return Err(FieldError::TooShort),
+        Length::Fixed if digits => {
+            value.splice(..0, std::iter::repeat_n(b'0', max * per_unit - text.len()));
         }
-        Length::Fixed => data.resize(max, b' '),
+        Length::Fixed => value.resize(max, b' '),
     }
-    out.extend_from_slice(&data);
+    match spec.data {
+        DataEncoding::Ascii => out.extend_from_slice(&value),
+        DataEncoding::Ebcdic => out.extend(value.iter().map(|character| to_ebcdic(*character))),
+        DataEncoding::HexAscii => out.extend(value.to_ascii_uppercase()),
+        DataEncoding::HexEbcdic => {
+            let upper = value.to_ascii_uppercase();
+            out.extend(upper.iter().map(|character| to_ebcdic(*character)));
+        }
+        DataEncoding::Binary => out.extend(bytes_of(&value)),
+        _ => out.extend(packed_digits(spec, value)?),
+    }
     Ok(())
+}
+
+/// Two digits a byte, the odd one padded as the field says; D is the separator of a track.
+fn packed_digits(spec: &FieldSpec, mut digits: Vec<u8>) -> Result<Vec<u8>, FieldError> {
+    if !digits.len().is_multiple_of(2) {
+        match spec.padding {
+            Padding::None => return Err(FieldError::Odd),
+            Padding::LeftZero => digits.insert(0, b'0'),
+            Padding::RightZero => digits.push(b'0'),
+            Padding::RightF => digits.push(b'F'),
+        }
+    }
+    digits.iter_mut().filter(|digit| **digit == b'=').for_each(|digit| *digit = b'D');
+    Ok(bytes_of(&digits))
 }
 
 /// Whole bytes, in hexadecimal digits.
@@ -201,14 +234,22 @@ mod tests {
             .field(3, "310000")
             .field(4, "100")
             .field(11, "42")
+            .field(35, "4111111111111111=3912201")
             .field(41, "TERM1")
             .field(52, "0011223344aabbcc")
             .field(102, "ACCOUNT")
     }
 
     #[test]
-    fn what_is_built_in_ascii_reads_back_as_it_was_given() {
-        for name in ["iso87_ascii", "iso87_ascii_binbitmap"] {
+    fn what_is_built_reads_back_as_it_was_given() {
+        for name in [
+            "iso87_ascii",
+            "iso87_ascii_binbitmap",
+            "iso87_bcd",
+            "iso87_bcd_left",
+            "mastercard_like_ebcdic",
+            "visa_like_base1",
+        ] {
             let dialect = Dialect::preset(name).unwrap();
             let mut body = Vec::new();
             sample().encode(&dialect, &mut body).unwrap();
@@ -220,6 +261,7 @@ mod tests {
                 (3, "310000"),
                 (4, "000000000100"),
                 (11, "000042"),
+                (35, "4111111111111111=3912201"),
                 (41, "TERM1   "),
                 (52, "0011223344AABBCC"),
                 (102, "ACCOUNT"),
@@ -227,7 +269,7 @@ mod tests {
                 let read = view.text::<32>(de).unwrap();
                 assert_eq!(read.as_bytes(), text.as_bytes(), "{name} {de}");
             }
-            assert_eq!(view.fields().iter().count(), 7);
+            assert_eq!(view.fields().iter().count(), 8);
         }
     }
 
@@ -274,7 +316,7 @@ mod tests {
     fn a_message_prints_no_value() {
         assert_eq!(
             format!("{:?}", sample()),
-            "Message { mti: Some(\"0100\"), fields: {2, 3, 4, 11, 41, 52, 102} }"
+            "Message { mti: Some(\"0100\"), fields: {2, 3, 4, 11, 35, 41, 52, 102} }"
         );
     }
 }

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
 
 /// Events that are taken at once; the others come with the next wait.
@@ -70,15 +71,28 @@ impl Poll {
     /// Waits until something can be done, at most for so long; to the nanosecond where
     /// [`wake_promptly`] was asked for.
     pub(super) fn wait(&self, at_most: Duration, events: &mut Events) -> io::Result<()> {
+        let waited = self.wait_for(at_most, events);
+        match waited {
+            // Kernels before 5.11 know whole milliseconds only.
+            Err(Errno::NOSYS) => {
+                let millis = Duration::from_millis(1).saturating_mul(
+                    u32::try_from(at_most.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX),
+                );
+                self.wait_for(millis, events)
+            }
+            waited => waited,
+        }
+        .or_else(|error| if error == Errno::INTR { Ok(()) } else { Err(error.into()) })
+    }
+
+    fn wait_for(&self, at_most: Duration, events: &mut Events) -> Result<(), Errno> {
         let timeout = Timespec {
             tv_sec: i64::try_from(at_most.as_secs()).unwrap_or(i64::MAX),
             tv_nsec: at_most.subsec_nanos().into(),
         };
         events.0.clear();
-        match epoll::wait(&self.epoll, spare_capacity(&mut events.0), Some(&timeout)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        epoll::wait(&self.epoll, spare_capacity(&mut events.0), Some(&timeout))?;
+        Ok(())
     }
 }
 

@@ -29,8 +29,8 @@ pub(super) struct Errand {
 /// One connection.
 pub(super) struct Session {
     number: usize,
-    stream: TcpStream,
-    is_open: bool,
+    /// `None` once it is closed: what is dropped is not watched any more.
+    stream: Option<TcpStream>,
     rng: fastrand::Rng,
     awaited: Awaited,
     /// What a reversal takes back.
@@ -52,8 +52,7 @@ impl Session {
         let room = if let Pace::Window(window) = settings.pace { window } else { 0 };
         Self {
             number,
-            stream,
-            is_open: true,
+            stream: Some(stream),
             rng: fastrand::Rng::with_seed(settings.seed.wrapping_add(1 + number as u64)),
             awaited: Awaited::new(room, first),
             last_request: (first, desk.seconds),
@@ -65,16 +64,17 @@ impl Session {
     }
 
     pub(super) fn watch(&self, poll: &Poll) -> io::Result<()> {
-        poll.watch(&self.stream, self.number as u64, Wish::Read)
+        let token = self.number as u64;
+        self.stream.iter().try_for_each(|stream| poll.watch(stream, token, Wish::Read))
     }
 
     pub(super) const fn is_open(&self) -> bool {
-        self.is_open
+        self.stream.is_some()
     }
 
     /// How many answers it waits for; none once it is closed.
     pub(super) const fn awaits(&self) -> usize {
-        if self.is_open { self.awaited.count() } else { 0 }
+        if self.is_open() { self.awaited.count() } else { 0 }
     }
 
     /// Whether its peer leaves so much untaken that nothing more is sent.
@@ -88,7 +88,7 @@ impl Session {
 
     /// Sends what is new until so many answers are awaited; what is to be tried again comes first.
     pub(super) fn top_up(&mut self, window: usize, floor: &mut Floor, tally: &mut Tally) {
-        while floor.desk.is_sending && self.awaits() < window && self.is_open && !self.is_full() {
+        while floor.desk.is_sending && self.awaits() < window && self.is_open() && !self.is_full() {
             let errand = match floor.desk.due_retry() {
                 Some(Retry { drawn, tries, .. }) => Errand { at: floor.desk.now, drawn, tries },
                 None => {
@@ -144,8 +144,10 @@ impl Session {
 
     /// Writes what waits, once, and is told when more can be.
     pub(super) fn flush(&mut self, poll: &Poll, floor: &mut Floor) {
+        let Some(stream) = &self.stream else { return };
         if self.has_unwritten() {
-            match (&self.stream).write(self.out.get(self.written..).unwrap_or_default()) {
+            let mut stream = stream;
+            match stream.write(self.out.get(self.written..).unwrap_or_default()) {
                 Ok(bytes) => self.written += bytes,
                 Err(error) if is_passing(&error) => {}
                 // A broken connection shows when it is read.
@@ -164,7 +166,7 @@ impl Session {
         if waits != self.awaits_writing {
             let wish = if waits { Wish::Both } else { Wish::Read };
             // If it cannot be watched for this any more, the answers will be missing.
-            let _ = poll.change(&self.stream, self.number as u64, wish);
+            let _ = poll.change(stream, self.number as u64, wish);
             self.awaits_writing = waits;
         }
     }
@@ -173,7 +175,8 @@ impl Session {
     /// cannot be believed.
     pub(super) fn read(&mut self, floor: &mut Floor, tally: &mut Tally) {
         let Floor { splitter, inbox, desk, .. } = floor;
-        if !inbox.fill(&self.stream, &mut self.left) {
+        let Some(stream) = &self.stream else { return };
+        if !inbox.fill(stream, &mut self.left) {
             return self.close(tally);
         }
         let mut used = 0;
@@ -195,9 +198,7 @@ impl Session {
 
     fn close(&mut self, tally: &mut Tally) {
         tally.closed += 1;
-        self.is_open = false;
-        // It will not be heard of again, by epoll neither.
-        let _ = self.stream.shutdown(std::net::Shutdown::Both);
+        self.stream = None;
     }
 
     /// Finds whose answer it is: by STAN and, where the answer has one, by terminal.

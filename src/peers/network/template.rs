@@ -47,6 +47,9 @@ pub enum NoTemplate {
     /// Shops' numbers or categories take different numbers of bytes.
     #[error("all shops of a flow must have numbers and categories of one length in this dialect")]
     Shops,
+    /// The dialect has fields of another version of the standard.
+    #[error("messages are of ISO 8583:1987, and field 12 of this dialect is of another version")]
+    Version,
     /// The framing cannot carry it, or something that may be filled in.
     #[error("{kind} messages cannot be framed: {why}")]
     Frame {
@@ -111,6 +114,10 @@ impl Template {
         let message = kind.message(acquirer, shop);
         let Line { dialect, framing, header } = line;
         let kind_name = kind.name();
+        // hhmmss; later versions have the date before it.
+        if dialect.field(12).is_some_and(|time| time.max != 6) {
+            return Err(NoTemplate::Version);
+        }
         let mut body = Vec::new();
         message
             .encode(dialect, &mut body)
@@ -238,4 +245,150 @@ fn write_header(header: Header, message_bytes: usize) -> Vec<u8> {
         [*high, *low] = whole.to_be_bytes();
     }
     written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::card::CardRange;
+    use crate::traffic::Operation;
+    use crate::wire::Splitter;
+
+    /// Dialects of 1987 that are not some network's part of it.
+    const WHOLE: [&str; 8] = [
+        "iso87_ascii",
+        "iso87_ascii_binbitmap",
+        "iso87_bcd",
+        "iso87_bcd_left",
+        "mastercard_like_ascii",
+        "mastercard_like_ebcdic",
+        "visa_like_base1",
+        "cup_pos_bcd",
+    ];
+
+    fn shop() -> Shop {
+        Shop { acceptor: "SHOP00000000001".to_owned(), category: "5411".to_owned() }
+    }
+
+    fn line(dialect: &Dialect, header: Header) -> Line<'_> {
+        Line { dialect, framing: Framing::Be16, header }
+    }
+
+    fn body(frame: &[u8], header: Header) -> Vec<u8> {
+        let mut splitter = Splitter::new(Framing::Be16, 65_535);
+        let split = splitter.split(frame).unwrap().unwrap();
+        assert_eq!(split.whole, frame);
+        header.open(split.frame).unwrap().body.to_vec()
+    }
+
+    fn digits_of(text: &str) -> Vec<u8> {
+        text.bytes().map(|digit| digit & 15).collect()
+    }
+
+    /// What a message says in a field, which it has to have.
+    #[track_caller]
+    fn text(view: &View<'_>, de: u8) -> String {
+        view.text::<48>(de).unwrap().to_string()
+    }
+
+    /// Looks at the fields that were filled in.
+    #[track_caller]
+    fn assert_filled_in(view: &View<'_>, kind: Kind, stan: u32, card: &Digits) {
+        assert_eq!((view.fault(), view.mti().answerable()), (None, kind.is_request()));
+        assert_eq!(text(view, 11), format!("{stan:06}"));
+        assert_eq!(text(view, 7), "1224183059");
+        assert_eq!(view.merchant().is_some(), kind != Kind::EchoTest);
+        assert_eq!(view.operation() == Operation::Refund, kind == Kind::Refund);
+        assert_eq!(view.operation() == Operation::Inquiry, kind == Kind::Inquiry);
+        if kind == Kind::EchoTest {
+            return assert!(view.pan().is_none());
+        }
+        assert_eq!((text(view, 12), text(view, 13)), ("183059".to_owned(), "1224".to_owned()));
+        assert_eq!(text(view, 37), format!("122418{stan:06}"));
+        assert_eq!((text(view, 41), text(view, 42)), ("T0120034".into(), "SHOP00000000042".into()));
+        assert_eq!((text(view, 4), text(view, 18)), ("000000004711".into(), "5812".into()));
+        let number = if view.has(2) { text(view, 2) } else { text(view, 35)[..16].to_owned() };
+        assert_eq!(digits_of(&number), card);
+        if kind == Kind::Reversal {
+            assert!(text(view, 90).starts_with("01000000411224183000"), "{}", text(view, 90));
+        }
+    }
+
+    #[test]
+    fn every_kind_is_a_sound_message_however_it_is_filled_in() {
+        let mut rng = fastrand::Rng::with_seed(3);
+        let example = shop();
+        let mut sent = 0;
+        for (name, kind) in WHOLE.into_iter().flat_map(|name| Kind::ALL.map(|kind| (name, kind))) {
+            let dialect = Dialect::preset(name).unwrap();
+            for header in ["none", "tpdu+6", "visa", "base24", "fixed:9"] {
+                let header = Header::from_name(header).unwrap();
+                let template = Template::new(kind, "123456", &example, line(&dialect, header));
+                let mut template = match template {
+                    Ok(template) => template,
+                    Err(NoTemplate::Encode { why: EncodeError::Unknown { de }, .. }) => {
+                        assert!(name == "cup_pos_bcd" && matches!(de, 70 | 90), "{name} {de}");
+                        continue;
+                    }
+                    Err(error) => panic!("{name}: {error}"),
+                };
+                template.set_time(&[1, 2, 2, 4, 1, 8, 3, 0, 5, 9]);
+                let other = Shop { acceptor: "SHOP00000000042".into(), category: "5812".into() };
+                let shelf = kind.message("123456", &other);
+                let (mut encoded, mut spans) = (Vec::new(), Spans::default());
+                shelf.encode(&dialect, &mut encoded).unwrap();
+                let shelf = View::parse(&dialect, &encoded, &mut spans).unwrap();
+                let card = CardRange::new("411111").draw(&mut rng);
+                let stan = rng.u32(1..1_000_000);
+                let filling = Filling {
+                    stan: super::super::place::six(stan),
+                    terminal: [0, 1, 2, 0, 0, 3, 4],
+                    card,
+                    amount: [0, 0, 4, 7, 1, 1],
+                    category: shelf.raw(18).unwrap_or_default(),
+                    acceptor: shelf.raw(42).unwrap_or_default(),
+                    original: Some([0, 0, 0, 0, 4, 1, 1, 2, 2, 4, 1, 8, 3, 0, 0, 0]),
+                };
+                let (mut first, mut again) = (Vec::new(), Vec::new());
+                template.write(&filling, &mut first);
+                template.write_again(&filling, &[1, 2, 2, 4, 1, 8, 3, 0, 5, 9], &mut again);
+                let mut spans = Spans::default();
+                let first = body(&first, header);
+                let view = View::parse(&dialect, &first, &mut spans).unwrap();
+                assert_filled_in(&view, kind, stan, &card);
+                let was = view.mti();
+                let again = body(&again, header);
+                let view = View::parse(&dialect, &again, &mut spans).unwrap();
+                assert_filled_in(&view, kind, stan, &card);
+                assert!(view.mti().is_repeat() && view.mti().response() == was.response());
+                sent += 1;
+            }
+        }
+        assert_eq!(sent, (WHOLE.len() * Kind::ALL.len() - 2) * 5);
+    }
+
+    #[test]
+    fn what_cannot_be_carried_is_said_before_anything_is_sent() {
+        let (shop, ascii) = (shop(), Dialect::preset("iso87_ascii").unwrap());
+        let refused = |dialect: &Dialect, framing, header, shop: &Shop| {
+            let line = Line { dialect, framing, header };
+            Template::new(Kind::Reversal, "123456", shop, line).err().unwrap()
+        };
+        let (be16, none) = (Framing::Be16, Header::None);
+        for name in ["iso93_ascii", "iso93_bcd", "iso93_ebcdic"] {
+            let dialect = Dialect::preset(name).unwrap();
+            assert_eq!(refused(&dialect, be16, none, &shop), NoTemplate::Version);
+        }
+        let sample = Dialect::preset("iso8583_rs_sample").unwrap();
+        let error = refused(&sample, be16, none, &shop).to_string();
+        let said =
+            "reversal messages cannot be written in this dialect: field 7 is not in the dialect";
+        assert_eq!(error, said);
+        let packed = Dialect::preset("iso87_bcd").unwrap();
+        let error = refused(&packed, Framing::Etx, none, &shop);
+        assert!(matches!(error, NoTemplate::Frame { why: FrameError::EtxInside, .. }), "{error}");
+        let long = Shop { acceptor: "A SHOP WITH A LONG NAME".to_owned(), ..shop };
+        let error = refused(&ascii, be16, none, &long);
+        assert!(matches!(error, NoTemplate::Encode { .. }), "{error}");
+    }
 }
