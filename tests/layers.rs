@@ -26,20 +26,19 @@ const ROWS: [&[&str]; 9] = [
     &["gate", "quota"],
     &["exchange"],
     &["net"],
-    &["worker"],
+    &["worker", "peers"],
     &["metrics", "admin"],
     &["config"],
-    &["server", "peers", "cli", "main", "probe"],
+    &["server", "cli", "main", "probe"],
 ];
 
 /// Who may import from its own row: a card number gives its BIN, /metrics is a page of admin, and
 /// the last row is put together from itself.
-const WITHIN_A_ROW: [(&str, &[&str]); 6] = [
+const WITHIN_A_ROW: [(&str, &[&str]); 5] = [
     ("pan", &["traffic"]),
     ("admin", &["metrics"]),
-    ("server", &["peers", "cli"]),
-    ("peers", &["server", "cli"]),
-    ("cli", &["server", "peers"]),
+    ("server", &["cli"]),
+    ("cli", &["server"]),
     ("main", &["cli"]),
 ];
 

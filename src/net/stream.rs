@@ -85,11 +85,25 @@ impl Reader {
     /// # Errors
     /// When the connection broke.
     pub async fn fill(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
+        self.fill_at_most(buffer, usize::MAX).await
+    }
+
+    /// The same for at most `bytes_max` bytes, which is above 0.
+    ///
+    /// # Errors
+    /// When the connection broke.
+    pub async fn fill_at_most(
+        &mut self,
+        buffer: &mut ReadBuffer,
+        bytes_max: usize,
+    ) -> io::Result<usize> {
         // poll_read and not try_read: it knows from a short read that the socket is empty, which
         // saves the second call that would only be told so.
         let half = &mut self.0;
         let read = std::future::poll_fn(|context| {
-            let mut free = ReadBuf::new(buffer.free());
+            let free = buffer.free();
+            let most = free.len().min(bytes_max);
+            let mut free = ReadBuf::new(free.get_mut(..most).unwrap_or_default());
             let polled = Pin::new(&mut *half).poll_read(context, &mut free);
             polled.map_ok(|()| free.filled().len())
         })

@@ -20,8 +20,11 @@ mod message;
 mod network;
 mod poll;
 
-pub use echo::Echo;
-pub use host::{Behaviour, Host, HostSettings, Latency, Script};
+pub use card::Card;
+pub use host::{
+    AtTheEnd, Behaviour, Closing, Exception, Host, HostSettings, HostTally, Latency, Match, Phase,
+    Phases, Script,
+};
 pub use latencies::Latencies;
 pub use message::{EncodeError, FieldError, Message};
 pub use network::{

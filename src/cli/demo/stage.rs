@@ -26,15 +26,20 @@ const LOOK: Duration = Duration::from_millis(10);
 const ANY_PORT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 
 /// The host on a good day.
-const GOOD_DAY: Behaviour = Behaviour {
-    latency: Latency::Tailed { least: Duration::from_millis(8), tail: Duration::from_millis(6) },
-    slow_share: 0.0,
-    slow: Latency::Between(Duration::from_millis(500), Duration::from_millis(700)),
-    dropped_share: 0.0,
-    declined_share: 0.05,
-};
-/// On a bad one: slower than the deadline, and soon enough after it for the answers to be seen.
-const BAD_DAY: Behaviour = Behaviour { slow_share: 0.4, ..GOOD_DAY };
+fn good_day() -> Behaviour {
+    let (least, tail) = (Duration::from_millis(8), Duration::from_millis(6));
+    Behaviour {
+        latency: Latency::Tailed { least, tail },
+        declined_share: 0.05,
+        ..Behaviour::PROMPT
+    }
+}
+
+/// On a bad one: 4 of 10 answers come after the deadline, and soon enough after it to be seen.
+fn bad_day() -> Behaviour {
+    let late_by = Latency::Between(Duration::from_millis(500), Duration::from_millis(700));
+    Behaviour { late_share: 0.4, late_by, ..good_day() }
+}
 
 /// Why the demo cannot be played.
 #[derive(Debug, Error)]
@@ -116,7 +121,7 @@ impl Stage {
         let (framing, dialect) = (link.session.framing, Arc::clone(&link.dialect));
         let deadline = link.exchange.deadline;
         let host = HostSettings::loopback(framing, Arc::clone(&dialect));
-        let host = HostSettings { script: Script::Issuer(GOOD_DAY), ..host };
+        let host = HostSettings { script: Script::Issuer(good_day()), ..host };
         let host = Host::start(host)
             .map_err(|source| StageError::Peer { what: "the simulated host", source })?;
         link.upstream.connect = vec![host.address().to_string()];
@@ -162,8 +167,8 @@ impl Stage {
     /// Makes it happen.
     pub(super) fn perform(&self, act: Act) {
         match act {
-            Act::Slow => self.host.follow(Script::Issuer(BAD_DAY)),
-            Act::Recover => self.host.follow(Script::Issuer(GOOD_DAY)),
+            Act::Slow => self.host.follow(Script::Issuer(bad_day())),
+            Act::Recover => self.host.follow(Script::Issuer(good_day())),
             Act::Cut => self.host.cut(),
         }
     }
@@ -172,7 +177,7 @@ impl Stage {
     pub(super) fn announcement(&self, act: Act) -> String {
         match act {
             Act::Slow => format!(
-                "the host is slow: 4 of 10 answers take 500 to 700 ms, the deadline is {} ms",
+                "the host is slow: 4 of 10 answers take 500 to 700 ms more, the deadline is {} ms",
                 self.deadline.as_millis()
             ),
             Act::Recover => "the host is itself again".to_owned(),

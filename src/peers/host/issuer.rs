@@ -3,8 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::iso8583::{Dialect, FieldSet, Mti, MtiEncoding, Spans, View};
+use super::behaviour::Behaviour;
+use crate::iso8583::{Dialect, FieldSet, Mti, MtiEncoding, Spans, View, approves};
 use crate::peers::Message;
+use crate::traffic::Text;
+use crate::wire::Header;
 
 /// What issuers give back unchanged.
 const ECHO: FieldSet = FieldSet::of(&[
@@ -12,80 +15,14 @@ const ECHO: FieldSet = FieldSet::of(&[
 ]);
 const AUTHORIZATION_CODE: u8 = 38;
 const RESPONSE_CODE: u8 = 39;
-const APPROVED: &str = "00";
-const NOT_SUFFICIENT_FUNDS: &str = "51";
-/// An exponential tail is cut here, in means: one answer in 3,000 would take longer.
-const TAIL_MAX: f64 = 8.0;
 
-/// What a host does.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Script {
-    /// Gives every message back at once as its own answer, read no further than its MTI: for
-    /// measuring what stands before the host. MTIs in ASCII only.
-    Echo,
-    /// Answers as an issuer does.
-    Issuer(Behaviour),
-}
-
-/// How an issuer answers. Shares are 0 to 1 and drawn for each message on its own.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Behaviour {
-    /// How long it takes.
-    pub latency: Latency,
-    /// The share that takes `slow` in place of `latency`.
-    pub slow_share: f64,
-    /// How long those take.
-    pub slow: Latency,
-    /// The share that it never answers.
-    pub dropped_share: f64,
-    /// The share of requests that it declines (51). Advices and reversals are never declined.
-    pub declined_share: f64,
-}
-
-impl Behaviour {
-    /// Approves everything at once.
-    pub const PROMPT: Self = Self {
-        latency: Latency::Exactly(Duration::ZERO),
-        slow_share: 0.0,
-        slow: Latency::Exactly(Duration::ZERO),
-        dropped_share: 0.0,
-        declined_share: 0.0,
-    };
-}
-
-/// How long an answer takes. The host's timers are good for about a millisecond.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Latency {
-    /// Always the same.
-    Exactly(Duration),
-    /// Anything in between, evenly.
-    Between(Duration, Duration),
-    /// At least `least`, and on average `tail` more, with the long tail of a queue.
-    Tailed {
-        /// The shortest.
-        least: Duration,
-        /// What it takes longer on average.
-        tail: Duration,
-    },
-}
-
-impl Latency {
-    fn draw(self, luck: &mut fastrand::Rng) -> Duration {
-        match self {
-            Self::Exactly(latency) => latency,
-            Self::Between(least, most) => least + most.saturating_sub(least).mul_f64(luck.f64()),
-            Self::Tailed { least, tail } => {
-                // 1 - f64() is above 0, so the logarithm is finite.
-                let means = -(1.0 - luck.f64()).ln();
-                least + tail.mul_f64(means.min(TAIL_MAX))
-            }
-        }
-    }
-}
+/// Field 39 of an answer, as text.
+pub(super) type Code = Text<4>;
 
 /// One connection's issuer.
 pub(super) struct Issuer {
     dialect: Arc<Dialect>,
+    header: Header,
     spans: Spans,
     luck: fastrand::Rng,
 }
@@ -94,74 +31,147 @@ pub(super) struct Issuer {
 pub(super) struct Reply {
     /// What it was, if that could be read.
     pub(super) mti: Option<Mti>,
-    /// The answer and how long it takes.
-    pub(super) answer: Option<(Duration, Vec<u8>)>,
+    /// Whether it could not be read to its end.
+    pub(super) faulty: bool,
+    /// What it gets.
+    pub(super) answer: Answered,
+}
+
+/// What the host does about a message.
+pub(super) enum Answered {
+    /// It answers.
+    With(Answer),
+    /// It could answer and keeps silent.
+    Dropped,
+    /// Nobody answers such a message, or not in this dialect.
+    Not,
+}
+
+/// An answer and when it leaves.
+pub(super) struct Answer {
+    /// How long it takes.
+    pub(super) wait: Duration,
+    /// Whether it takes longer than answers do.
+    pub(super) late: bool,
+    /// `None` of an echo.
+    pub(super) code: Option<Code>,
+    /// Header and message.
+    pub(super) frame: Vec<u8>,
 }
 
 impl Issuer {
-    pub(super) fn new(dialect: Arc<Dialect>, luck: fastrand::Rng) -> Self {
-        Self { dialect, spans: Spans::default(), luck }
+    pub(super) fn new(dialect: Arc<Dialect>, header: Header, luck: fastrand::Rng) -> Self {
+        Self { dialect, header, spans: Spans::default(), luck }
     }
 
-    pub(super) fn reply(&mut self, frame: &[u8], script: Script) -> Reply {
-        match script {
-            Script::Echo => self.echo(frame),
-            Script::Issuer(behaviour) => self.judge(frame, &behaviour),
-        }
+    /// Whether something that happens to this share of messages happens to this one.
+    pub(super) fn draws(&mut self, share: f64) -> bool {
+        self.luck.f64() < share
     }
 
-    fn echo(&self, frame: &[u8]) -> Reply {
-        let head = frame.split_first_chunk::<4>();
+    /// Gives a frame back with its header turned round.
+    pub(super) fn echo(&self, frame: &[u8]) -> Reply {
+        let opened = self.header.open(frame).ok();
+        let head = opened.and_then(|opened| opened.body.split_first_chunk::<4>());
         let readable = head.filter(|_| self.dialect.mti() == MtiEncoding::Ascii);
         let read = readable.and_then(|(digits, rest)| {
             Some((Mti::from_digits(digits.map(|digit| digit.wrapping_sub(b'0')))?, rest))
         });
-        let Some((mti, rest)) = read else { return Reply { mti: None, answer: None } };
-        let answer = mti.response().map(|response| {
-            let mut answer = Vec::with_capacity(frame.len());
-            self.dialect.mti().write(response, &mut answer);
-            answer.extend_from_slice(rest);
-            (Duration::ZERO, answer)
-        });
-        Reply { mti: Some(mti), answer }
+        let Some((mti, rest)) = read else { return Reply::UNREADABLE };
+        let Some(response) = mti.response() else { return Reply::to(mti, Answered::Not) };
+        let mut answer = Vec::with_capacity(frame.len());
+        self.header.answer(frame, &mut answer);
+        self.dialect.mti().write(response, &mut answer);
+        answer.extend_from_slice(rest);
+        self.header.seal(&mut answer);
+        let answer = Answer { wait: Duration::ZERO, late: false, code: None, frame: answer };
+        Reply::to(mti, Answered::With(answer))
     }
 
-    fn judge(&mut self, frame: &[u8], behaviour: &Behaviour) -> Reply {
-        let Self { dialect, spans, luck } = self;
-        let Ok(view) = View::parse(dialect, frame, spans) else {
-            return Reply { mti: None, answer: None };
-        };
+    /// Answers as an issuer of this behaviour.
+    pub(super) fn judge(&mut self, frame: &[u8], behaviour: &Behaviour) -> Reply {
+        let Self { dialect, header, spans, luck } = self;
+        let Ok(opened) = header.open(frame) else { return Reply::UNREADABLE };
+        let Ok(view) = View::parse(dialect, opened.body, spans) else { return Reply::UNREADABLE };
         let mti = view.mti();
-        let ignored = Reply { mti: Some(mti), answer: None };
-        let Some(answer) = Message::answer_to(&view, &ECHO) else { return ignored };
-        if luck.f64() < behaviour.dropped_share {
-            return ignored;
-        }
-        let answer = if mti.answerable() && luck.f64() < behaviour.declined_share {
-            answer.field(RESPONSE_CODE, NOT_SUFFICIENT_FUNDS)
-        } else if mti.answerable() {
-            let code = format!("{:06}", luck.u32(0..1_000_000));
-            answer.field(AUTHORIZATION_CODE, code).field(RESPONSE_CODE, APPROVED)
-        } else {
-            answer.field(RESPONSE_CODE, APPROVED)
+        let reply = |answer| Reply { mti: Some(mti), faulty: view.fault().is_some(), answer };
+        let answer = Message::answer_to(&view, &ECHO);
+        // A reject is its own answer.
+        let Some(answer) = answer.filter(|_| opened.rejected.is_none()) else {
+            return reply(Answered::Not);
         };
-        let slow = luck.f64() < behaviour.slow_share;
-        let latency = if slow { behaviour.slow } else { behaviour.latency };
-        let mut encoded = Vec::new();
-        // A dialect whose field 39 takes no code of 1987 gets no answers.
-        let built = answer.encode(dialect, &mut encoded).is_ok();
-        let answer = built.then(|| (latency.draw(luck), encoded));
-        Reply { mti: Some(mti), answer }
+        let exception = behaviour.exception(&view);
+        let dropped = exception.and_then(|exception| exception.dropped_share);
+        if luck.f64() < dropped.unwrap_or(behaviour.dropped_share) {
+            return reply(Answered::Dropped);
+        }
+        let declined = luck.f64() < behaviour.declined_share;
+        let code = match exception.and_then(|exception| exception.code.as_deref()) {
+            Some(code) if mti.answerable() => code,
+            None if mti.answerable() && declined => not_sufficient_funds(mti),
+            _ => accepted(mti),
+        };
+        let mut answer = answer.field(RESPONSE_CODE, code);
+        if mti.answerable() && approves(mti.version(), code.as_bytes()) {
+            answer = answer.field(AUTHORIZATION_CODE, format!("{:06}", luck.u32(0..1_000_000)));
+        }
+        let latency = exception.and_then(|exception| exception.latency);
+        let mut wait = latency.unwrap_or(behaviour.latency).draw(luck);
+        let late = luck.f64() < behaviour.late_share;
+        if late {
+            wait = wait.saturating_add(behaviour.late_by.draw(luck));
+        }
+        let mut answered = Vec::with_capacity(frame.len());
+        header.answer(frame, &mut answered);
+        if answer.encode(dialect, &mut answered).is_err() {
+            return reply(Answered::Not);
+        }
+        header.seal(&mut answered);
+        let code = Some(Code::cut(code.as_bytes()));
+        reply(Answered::With(Answer { wait, late, code, frame: answered }))
+    }
+}
+
+impl Reply {
+    const UNREADABLE: Self = Self { mti: None, faulty: true, answer: Answered::Not };
+
+    const fn to(mti: Mti, answer: Answered) -> Self {
+        Self { mti: Some(mti), faulty: false, answer }
+    }
+}
+
+/// What an issuer says that has done what it was asked. From 1993 on each kind of message has a
+/// digit of its own for it.
+const fn accepted(mti: Mti) -> &'static str {
+    match (mti.version(), mti.class()) {
+        (0, _) => "00",
+        (1, 4) => "400",
+        (1, 5) => "500",
+        (1, 8) => "800",
+        (1, _) => "000",
+        (_, 4) => "4000",
+        (_, 5) => "5000",
+        (_, 8) => "8000",
+        _ => "0000",
+    }
+}
+
+const fn not_sufficient_funds(mti: Mti) -> &'static str {
+    match mti.version() {
+        0 => "51",
+        1 => "116",
+        _ => "1116",
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::peers::host::behaviour::{Exception, Latency, Match};
 
-    fn issuer() -> Issuer {
+    fn issuer(header: Header) -> Issuer {
         let dialect = Arc::new(Dialect::preset("iso87_ascii").unwrap());
-        Issuer::new(dialect, fastrand::Rng::with_seed(7))
+        Issuer::new(dialect, header, fastrand::Rng::with_seed(7))
     }
 
     fn frame(message: &Message) -> Vec<u8> {
@@ -170,60 +180,145 @@ mod tests {
         frame
     }
 
-    fn answers(mti: &str, behaviour: Behaviour) -> Vec<(Duration, String)> {
-        let frame = frame(&Message::new(mti).field(11, "000042").field(41, "TERM1"));
-        let mut issuer = issuer();
+    fn with(reply: Reply) -> Option<Answer> {
+        match reply.answer {
+            Answered::With(answer) => Some(answer),
+            Answered::Dropped | Answered::Not => None,
+        }
+    }
+
+    fn answers_to(message: &Message, behaviour: &Behaviour) -> Vec<(Duration, String)> {
+        let frame = frame(message);
+        let mut issuer = issuer(Header::None);
         (0..1_000)
-            .filter_map(|_| issuer.reply(&frame, Script::Issuer(behaviour)).answer)
-            .map(|(latency, answer)| (latency, String::from_utf8(answer).unwrap()))
+            .filter_map(|_| with(issuer.judge(&frame, behaviour)))
+            .map(|answer| (answer.wait, String::from_utf8(answer.frame).unwrap()))
             .collect()
+    }
+
+    fn answers(mti: &str, behaviour: &Behaviour) -> Vec<(Duration, String)> {
+        answers_to(&Message::new(mti).field(11, "000042").field(41, "TERM1"), behaviour)
     }
 
     #[test]
     fn a_prompt_issuer_approves_requests_with_a_code_and_the_rest_without() {
-        for (latency, answer) in answers("0100", Behaviour::PROMPT) {
+        for (latency, answer) in answers("0100", &Behaviour::PROMPT) {
             assert_eq!(latency, Duration::ZERO);
             assert!(answer.starts_with("01100020000006800000000042"), "{answer}");
             assert!(answer.ends_with("00TERM1   "), "{answer}");
         }
-        let (_, answer) = &answers("0421", Behaviour::PROMPT)[0];
+        let (_, answer) = &answers("0421", &Behaviour::PROMPT)[0];
         assert_eq!(answer, "0430002000000280000000004200TERM1   ");
-        assert!(answers("0110", Behaviour::PROMPT).is_empty());
+        assert!(answers("0110", &Behaviour::PROMPT).is_empty());
     }
 
     #[test]
     fn shares_are_shares() {
         let latency =
             Latency::Tailed { least: Duration::from_millis(8), tail: Duration::from_millis(4) };
-        let slow = Latency::Between(Duration::from_secs(1), Duration::from_secs(2));
+        let late_by = Latency::Between(Duration::from_secs(1), Duration::from_secs(2));
         let behaviour = Behaviour {
             latency,
-            slow,
-            slow_share: 0.25,
+            late_by,
+            late_share: 0.25,
             dropped_share: 0.5,
             declined_share: 0.125,
+            ..Behaviour::PROMPT
         };
         let about = |count: usize, expected: usize| count.abs_diff(expected) < expected / 3;
-        let drawn = answers("0200", behaviour);
+        let drawn = answers("0200", &behaviour);
         assert!(about(drawn.len(), 500), "{}", drawn.len());
-        let slow = drawn.iter().filter(|(latency, _)| *latency >= Duration::from_secs(1)).count();
-        assert!(about(slow, 125), "{slow}");
+        let late = drawn.iter().filter(|(latency, _)| *latency >= Duration::from_secs(1)).count();
+        assert!(about(late, 125), "{late}");
         let declined = drawn.iter().filter(|(_, answer)| answer.contains("51TERM1")).count();
         assert!(about(declined, 62), "{declined}");
         let most = drawn.iter().map(|(latency, _)| *latency).max().unwrap();
-        assert!(most <= Duration::from_secs(2));
+        assert!(most <= Duration::from_millis(2_040));
         assert!(drawn.iter().all(|(latency, _)| *latency >= Duration::from_millis(8)));
-        assert!(answers("0120", behaviour).iter().all(|(_, answer)| answer.contains("00TERM1")));
+        assert!(answers("0120", &behaviour).iter().all(|(_, answer)| answer.contains("00TERM1")));
     }
 
     #[test]
-    fn an_echo_changes_nothing_but_the_message_type() {
+    fn an_exception_holds_for_messages_that_have_all_it_names() {
+        let of = Match {
+            mti: Mti::from_digits([0, 2, 0, 0]),
+            bin: Some(41_111_100..=41_111_199),
+            merchant: Some("SHOP0001".to_owned()),
+            operation: Some(crate::traffic::Operation::Purchase),
+            amount: Some(500..=1_000),
+        };
+        let exception =
+            Exception { of, code: Some("05".to_owned()), latency: None, dropped_share: None };
+        let behaviour = Behaviour { exceptions: vec![exception], ..Behaviour::PROMPT };
+        let sale = |mti| {
+            let sale = Message::new(mti).field(2, "4111111111111111").field(3, "000000");
+            sale.field(4, "1000").field(11, "42").field(42, "SHOP0001")
+        };
+        let declined = |message: &Message| {
+            let answers = answers_to(message, &behaviour);
+            assert_eq!(answers.len(), 1_000);
+            answers.iter().all(|(_, answer)| answer.contains("05SHOP0001"))
+        };
+        assert!(declined(&sale("0200")));
+        for other in [
+            sale("0100"),
+            sale("0200").field(2, "4111121111111111"),
+            sale("0200").field(3, "010000"),
+            sale("0200").field(4, "1001"),
+            sale("0200").field(4, "499"),
+            sale("0200").field(42, "SHOP0002"),
+            sale("0200").without(42),
+            sale("0200").without(4),
+        ] {
+            assert!(!declined(&other), "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_code_of_an_exception_declines_no_advice_and_an_approval_has_an_authorization_code() {
+        let exception = |code: &str| Exception {
+            of: Match::default(),
+            code: Some(code.to_owned()),
+            latency: Some(Latency::Exactly(Duration::from_secs(1))),
+            dropped_share: None,
+        };
+        let behaviour = |code| Behaviour { exceptions: vec![exception(code)], ..Behaviour::PROMPT };
+        let (wait, answer) = &answers("0420", &behaviour("05"))[0];
+        assert_eq!(*wait, Duration::from_secs(1));
+        assert!(answer.ends_with("00TERM1   "), "{answer}");
+        // Field 38 is the sixth bit from the end of the bitmap's fifth byte.
+        assert!(answers("0100", &behaviour("05"))[0].1.starts_with("01100020000002800000"));
+        assert!(answers("0100", &behaviour("10"))[0].1.starts_with("01100020000006800000"));
+        let silent = Exception { dropped_share: Some(1.0), ..exception("00") };
+        let silent = Behaviour { exceptions: vec![silent], ..Behaviour::PROMPT };
+        assert!(answers("0420", &silent).is_empty());
+    }
+
+    #[test]
+    fn an_echo_changes_nothing_but_the_message_type_and_the_way_of_the_header() {
         let request = frame(&Message::new("0201").field(2, "4111111111111111").field(11, "1"));
-        let Reply { mti, answer } = issuer().reply(&request, Script::Echo);
-        assert_eq!(mti.map(Mti::number), Some(201));
-        let (latency, answer) = answer.unwrap();
-        assert_eq!((latency, &answer[..4]), (Duration::ZERO, &b"0210"[..]));
-        assert_eq!(answer[4..], request[4..]);
-        assert!(issuer().reply(b"02", Script::Echo).mti.is_none());
+        let reply = issuer(Header::None).echo(&request);
+        assert_eq!(reply.mti.map(Mti::number), Some(201));
+        let answer = with(reply).unwrap();
+        assert_eq!((answer.wait, &answer.frame[..4]), (Duration::ZERO, &b"0210"[..]));
+        assert_eq!(answer.frame[4..], request[4..]);
+        assert!(issuer(Header::None).echo(b"02").mti.is_none());
+        let tpdu = Header::Tpdu { application_bytes: 0 };
+        let framed = [b"\x60\0\x01\0\x02", &request[..]].concat();
+        let answer = with(issuer(tpdu).echo(&framed)).unwrap();
+        assert_eq!(answer.frame[..9], *b"\x60\0\x02\0\x010210");
+    }
+
+    #[test]
+    fn every_version_is_answered_in_its_own_codes() {
+        let codes = |digits| {
+            let mti = Mti::from_digits(digits).unwrap();
+            (accepted(mti), not_sufficient_funds(mti))
+        };
+        assert_eq!(codes([0, 4, 2, 0]), ("00", "51"));
+        assert_eq!(codes([1, 1, 0, 0]), ("000", "116"));
+        assert_eq!(codes([1, 4, 2, 0]).0, "400");
+        assert_eq!(codes([1, 8, 0, 4]).0, "800");
+        assert_eq!(codes([2, 2, 0, 0]), ("0000", "1116"));
     }
 }
