@@ -39,7 +39,8 @@ pub(super) fn within_or_off(
     }
 }
 
-/// `None` when it is not a whole number and one of the units, or too long to count in milliseconds.
+/// Reads one such as `1600ms` or `60s`. `None` when it is not a whole number and one of the units, or
+/// too long to count in milliseconds.
 pub fn from_text(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit())?;
     let (number, unit) = text.split_at_checked(digits)?;

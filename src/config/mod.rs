@@ -20,6 +20,7 @@ mod listening;
 mod node;
 mod operations;
 mod reader;
+mod script;
 mod upstream;
 mod value;
 mod warnings;
@@ -34,13 +35,14 @@ use thiserror::Error;
 use toml::de::DeTable;
 
 use self::dialect::Dialects;
-pub use self::duration::from_text as duration_from_text;
+pub use self::duration::from_text as duration;
 use self::fault::Wrong;
 pub use self::fault::{Fault, Faults};
 pub use self::link::{HostDown, Link};
 use self::listening::Listening;
 pub use self::node::{ADMIN_LISTEN, Log, LogFormat, Node};
 use self::reader::{Report, Section};
+pub use self::script::{load_script, parse_script};
 use self::upstream::Upstreams;
 use crate::iso8583::Dialect;
 use crate::limits::rule::Rule;
@@ -76,7 +78,7 @@ impl Config {
     /// # Errors
     /// All that is wrong with it.
     pub fn parse(text: &str) -> Result<Self, Faults> {
-        Self::read_by(text, Self::read)
+        read_by(text, Self::read)
     }
 
     /// Reads a file.
@@ -94,24 +96,7 @@ impl Config {
     /// When the file cannot be read, or all that is wrong with its dialects.
     pub fn load_dialects(path: &Path) -> Result<Vec<(String, Arc<Dialect>)>, LoadError> {
         let text = text_of(path)?;
-        Ok(Self::read_by(&text, |root| Dialects::read(&root).sound())?)
-    }
-
-    /// The links' names, by their place.
-    pub fn link_names(&self) -> Vec<String> {
-        names_of(&self.links)
-    }
-
-    fn read_by<T>(text: &str, read: impl FnOnce(Section<'_>) -> Option<T>) -> Result<T, Faults> {
-        let report = Report::new(text);
-        let (document, errors) = DeTable::parse_recoverable(text);
-        for error in &errors {
-            report.add_syntax(text, error);
-        }
-        // What TOML itself cannot read is not there to be read: more faults would be false ones.
-        let read =
-            if errors.is_empty() { read(Section::root(&report, document.get_ref())) } else { None };
-        report.conclude(read)
+        Ok(read_by(&text, |root| Dialects::read(&root).sound())?)
     }
 
     fn read(root: Section<'_>) -> Option<Self> {
@@ -148,8 +133,17 @@ impl Config {
     }
 }
 
-fn names_of(links: &[Link]) -> Vec<String> {
-    links.iter().map(|link| link.name.clone()).collect()
+/// Reads the text of a file by its root, with every fault noted.
+fn read_by<T>(text: &str, read: impl FnOnce(Section<'_>) -> Option<T>) -> Result<T, Faults> {
+    let report = Report::new(text);
+    let (document, errors) = DeTable::parse_recoverable(text);
+    for error in &errors {
+        report.add_syntax(text, error);
+    }
+    // What TOML itself cannot read is not there to be read: more faults would be false ones.
+    let read =
+        if errors.is_empty() { read(Section::root(&report, document.get_ref())) } else { None };
+    report.conclude(read)
 }
 
 fn text_of(path: &Path) -> io::Result<String> {
