@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tollgate::config::Config;
+use tollgate::config::{self, Config};
 use tollgate::iso8583::{Dialect, LengthEncoding};
 
 const USAGE: i32 = 64;
@@ -329,7 +329,11 @@ fn faults_of_blocks(path: &Path, document: &str) -> (usize, Vec<String>) {
     let blocks = toml_blocks(document);
     let count = blocks.len();
     let faulty = blocks.into_iter().filter_map(|(line, block)| {
-        let faults = Config::parse(&completed(&block)).err()?;
+        let faults = if block.contains("[[phase]]") {
+            config::parse_script(&block).err()?
+        } else {
+            Config::parse(&completed(&block)).err()?
+        };
         Some(format!("{}, block at line {line}:\n{faults}", path.display()))
     });
     (count, faulty.collect())

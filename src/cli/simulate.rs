@@ -1,21 +1,27 @@
-//! `tollgate simulate`: one end of the line alone.
+//! `tollgate simulate`: one end of the line, for staging and for load tests.
 
-mod network;
+mod host;
 
 use std::process::ExitCode;
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 
-/// Which end.
-#[derive(Subcommand)]
-pub(super) enum Simulate {
-    /// A card network: sends messages of invented test cards, and tells what became of them.
-    Network(Box<network::Arguments>),
+/// What is typed behind `simulate`.
+#[derive(Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    peer: Peer,
 }
 
-/// Plays it.
-pub(super) fn simulate(simulate: Simulate) -> ExitCode {
-    match simulate {
-        Simulate::Network(arguments) => network::network(&arguments),
+#[derive(Subcommand)]
+enum Peer {
+    /// An authorization host that answers, and misbehaves as it is told.
+    Host(host::Arguments),
+}
+
+/// Plays the peer until it has played long enough.
+pub(super) fn simulate(arguments: Arguments) -> ExitCode {
+    match arguments.peer {
+        Peer::Host(arguments) => host::host(&arguments),
     }
 }

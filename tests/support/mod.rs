@@ -27,6 +27,7 @@ pub mod luhn;
 pub mod message;
 pub mod peer;
 pub mod proxy;
+pub mod simulated;
 
 use std::time::Duration;
 
