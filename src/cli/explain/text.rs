@@ -8,16 +8,10 @@ use crate::gate::Silence;
 use crate::limits::{Bucket, LimitIx, Mode, Rule, Standing};
 use crate::traffic::Class;
 
-/// Widest name before what is said of it.
-const NAME_WIDTH: usize = 12;
-
 /// The whole page.
 pub(super) fn page(case: &Case<'_>) -> String {
-    let mut page = String::new();
-    let mut say = |name: &str, text: &str| {
-        // Writing to a String cannot fail.
-        let _ = writeln!(page, "{name:NAME_WIDTH$} {text}");
-    };
+    let mut lines: Vec<(String, String)> = Vec::new();
+    let mut say = |name: &str, text: &str| lines.push((name.to_owned(), text.to_owned()));
     let framing = if case.framed { ", read behind its length" } else { "" };
     match &case.explained {
         Explained::Unreadable(unread) => {
@@ -38,7 +32,12 @@ pub(super) fn page(case: &Case<'_>) -> String {
         }
         Explained::Request(request) => of_request(case, request, framing, say),
     }
-    page
+    let width = lines.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
+    lines.iter().fold(String::new(), |mut page, (name, text)| {
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "{name:width$}  {text}");
+        page
+    })
 }
 
 fn of_request(case: &Case<'_>, request: &Request, framing: &str, mut say: impl FnMut(&str, &str)) {
