@@ -2,13 +2,16 @@
 //! with a million, less what `no_limit_at_all` costs. A sample is 50,000 messages.
 #![allow(clippy::unwrap_used, reason = "a bench states its expectations")]
 
+#[path = "support/limits.rs"]
+mod limits;
+
 use std::hint::black_box;
 
 use divan::{Bencher, counter::ItemsCount};
+use limits::{Busy, LIMITS_MAX, Tokens};
 use tollgate::clock::Moment;
 use tollgate::limits::cell::{Cell, Grant};
-use tollgate::limits::{Burst, Per, Policy, Rate, Rule};
-use tollgate::traffic::{Bin, Class, LinkId, MerchantId, Operation, Traffic};
+use tollgate::limits::{Burst, Policy, Rate};
 
 fn main() {
     divan::main();
@@ -17,75 +20,45 @@ fn main() {
 /// Messages per sample, each of another merchant.
 const BATCH: usize = 50_000;
 
-fn rule(name: &str, per: Per, tokens: f64, keys_max: usize) -> Rule {
-    let (rate, burst) = (Rate::per_second(tokens).unwrap(), Burst::tokens(tokens).unwrap());
-    Rule { keys_max, ..Rule::new(name, per, rate, burst) }
-}
-
-fn message(merchant: usize) -> Traffic {
-    let digits = [4, 1, 1, 1, (merchant / 8 % 8) as u8, (merchant % 8) as u8, 0, 0];
-    let acceptor = format!("SHOP{merchant:08}   ");
-    Traffic {
-        bin: Bin::from_digits(&digits),
-        merchant: MerchantId::new(b"123456", acceptor.as_bytes()),
-        ..Traffic::new(LinkId(0), Class::Standard, Operation::Purchase)
-    }
-}
-
-/// A policy that knows `merchants`, with all their messages in random order.
-fn busy(merchants: usize, rate: f64) -> (Policy, Vec<Traffic>) {
-    let rules = [
-        rule("merchant", Per::MERCHANT, rate, merchants),
-        rule("bin", Per::BIN, 1e7, 100_000),
-        rule("all", Per::NOTHING, 1e7, 1),
-    ];
-    let policy = Policy::new(&rules, &[], 1, 42, Moment::START).unwrap();
-    let mut messages: Vec<_> = (0..merchants).map(message).collect();
-    let mut random = fastrand::Rng::with_seed(42);
-    random.shuffle(&mut messages);
-    let turn = policy.turn(0);
-    for traffic in &messages {
-        policy.decide(traffic, Moment::START);
-    }
-    drop(turn);
-    (policy, messages)
-}
-
-#[divan::bench(args = [100_000, 1_000_000])]
-fn merchant_bin_and_all(bencher: Bencher, merchants: usize) {
-    let (policy, messages) = busy(merchants, 1e6);
+/// Asked in this order: merchant, BIN, all; the fourth is a second one by merchant, which comes
+/// after the first.
+fn decide<const MERCHANTS: usize>(bencher: Bencher<'_, '_>, limits: usize) {
+    let busy = Busy::new(limits, MERCHANTS, Tokens::PLENTY);
     let mut now = 0;
-    let mut batches = messages.chunks_exact(BATCH).cycle();
+    let mut batches = busy.messages.chunks_exact(BATCH).cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         now += 1_000_000_000;
-        let mut refused = 0;
-        for traffic in batches.next().unwrap() {
-            refused +=
-                u32::from(policy.decide(traffic, Moment::from_nanos(now)).refused_by.is_some());
-        }
+        let refused = busy.refused(batches.next().unwrap(), Moment::from_nanos(now));
         assert_eq!(black_box(refused), 0);
     });
 }
 
+#[divan::bench(args = 1..=LIMITS_MAX)]
+fn limits_of_100_000_merchants(bencher: Bencher<'_, '_>, limits: usize) {
+    decide::<100_000>(bencher, limits);
+}
+
+#[divan::bench(args = 1..=LIMITS_MAX)]
+fn limits_of_1_000_000_merchants(bencher: Bencher<'_, '_>, limits: usize) {
+    decide::<1_000_000>(bencher, limits);
+}
+
 #[divan::bench(args = [100_000, 1_000_000])]
-fn refused_by_the_merchant(bencher: Bencher, merchants: usize) {
-    let (policy, messages) = busy(merchants, 1.0);
-    let mut batches = messages.chunks_exact(BATCH).cycle();
+fn refused_by_the_merchant(bencher: Bencher<'_, '_>, merchants: usize) {
+    let busy = Busy::new(3, merchants, Tokens { merchant: 1.0, ..Tokens::PLENTY });
+    let mut batches = busy.messages.chunks_exact(BATCH).cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
-        let mut refused = 0;
-        for traffic in batches.next().unwrap() {
-            refused += u32::from(policy.decide(traffic, Moment::START).refused_by.is_some());
-        }
-        assert_eq!(black_box(refused), BATCH as u32);
+        let refused = busy.refused(batches.next().unwrap(), Moment::START);
+        assert_eq!(black_box(refused), BATCH);
     });
 }
 
 /// What of the above is reading the messages themselves from memory, which in the proxy are hot.
 #[divan::bench]
-fn no_limit_at_all(bencher: Bencher) {
-    let policy = Policy::new(&[], &[], 1, 42, Moment::START).unwrap();
-    let (_, messages) = busy(1_000_000, 1e6);
-    let mut batches = messages.chunks_exact(BATCH).cycle();
+fn no_limit_at_all(bencher: Bencher<'_, '_>) {
+    let policy = Policy::new(&[], 1, 42, Moment::START).unwrap();
+    let busy = Busy::new(0, 1_000_000, Tokens::PLENTY);
+    let mut batches = busy.messages.chunks_exact(BATCH).cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         for traffic in batches.next().unwrap() {
             let traffic = black_box(traffic);
@@ -95,8 +68,8 @@ fn no_limit_at_all(bencher: Bencher) {
 }
 
 #[divan::bench]
-fn turn(bencher: Bencher) {
-    let policy = Policy::new(&[], &[], 1, 42, Moment::START).unwrap();
+fn turn(bencher: Bencher<'_, '_>) {
+    let policy = Policy::new(&[], 1, 42, Moment::START).unwrap();
     bencher.bench_local(|| drop(black_box(policy.turn(0))));
 }
 
@@ -105,7 +78,7 @@ fn grant(rate: f64) -> Grant {
 }
 
 #[divan::bench]
-fn cell_take(bencher: Bencher) {
+fn cell_take(bencher: Bencher<'_, '_>) {
     let grant = grant(1e7);
     let cell = Cell::full(&grant, Moment::START);
     let mut now = 0;
@@ -118,7 +91,7 @@ fn cell_take(bencher: Bencher) {
 }
 
 #[divan::bench]
-fn cell_refuse(bencher: Bencher) {
+fn cell_refuse(bencher: Bencher<'_, '_>) {
     let grant = Grant::new(Rate::per_second(0.001).unwrap(), Burst::tokens(1.0).unwrap());
     let cell = Cell::full(&grant, Moment::START);
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
@@ -131,7 +104,7 @@ fn cell_refuse(bencher: Bencher) {
 /// Both threads do a batch each; the figure is the time of one thread's take. The burst outlasts
 /// the bench, so that every take is granted.
 #[divan::bench(threads = 2)]
-fn cell_take_by_two_threads(bencher: Bencher) {
+fn cell_take_by_two_threads(bencher: Bencher<'_, '_>) {
     let grant = Grant::new(Rate::per_second(1.0).unwrap(), Burst::tokens(1e9).unwrap());
     let cell = Cell::full(&grant, Moment::START);
     bencher.counter(ItemsCount::new(BATCH)).bench(|| {

@@ -19,7 +19,7 @@ use std::hint::black_box;
 
 use divan::Bencher;
 use purchase::purchase;
-use tollgate::iso8583::{Dialect, FieldSet, Spans, View, compose};
+use tollgate::iso8583::{Dialect, FieldSet, LocalCode, Spans, View, can_say, compose};
 
 /// An ordinary purchase of 173 bytes: 15 fields behind one word of bitmap in hexadecimal.
 const REQUEST: &[u8] = b"01007238048108E08000\
@@ -95,4 +95,27 @@ fn compose_answer(bencher: Bencher<'_, '_>) {
         out.clear();
         black_box(compose(black_box(&view), &ECHO, &mut out).unwrap());
     });
+}
+
+/// The local answer to the same purchase as each preset writes it, with Field 39 = 91.
+#[divan::bench(args = answering(), sample_size = 10_000)]
+fn answer_in(bencher: Bencher<'_, '_>, preset: &str) {
+    let dialect = Dialect::preset(preset).expect("it is a preset");
+    let request = purchase(preset);
+    let mut spans = Spans::default();
+    let view = View::parse(&dialect, &request, &mut spans).unwrap();
+    let mut out = Vec::with_capacity(4096);
+    bencher.bench_local(|| {
+        out.clear();
+        let slot = compose(black_box(&view), &ECHO, &mut out).unwrap();
+        assert!(slot.write(&mut out, LocalCode::IssuerInoperative));
+    });
+}
+
+/// Presets whose Field 39 holds the two characters that a message of 1987 is answered with.
+fn answering() -> impl Iterator<Item = &'static str> {
+    Dialect::PRESETS.iter().copied().filter(|preset| {
+        let dialect = Dialect::preset(preset).expect("it is a preset");
+        can_say(&dialect, 0, LocalCode::IssuerInoperative) == Some(true)
+    })
 }

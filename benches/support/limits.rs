@@ -1,0 +1,92 @@
+//! Limits for the benches, and what is asked of them. Rules and traffic are made here and nowhere
+//! else in the benches.
+
+use tollgate::clock::Moment;
+use tollgate::limits::{Burst, Mode, Per, Policy, Rate, Rule};
+use tollgate::traffic::{Bin, Class, LinkId, MerchantId, Operation, Traffic};
+
+/// How many limits a decision may be asked of here.
+pub(crate) const LIMITS_MAX: usize = 4;
+
+/// Tokens that never run out in a bench.
+const PLENTY: f64 = 1e7;
+
+/// Tokens per second of each bucket, and in each.
+#[derive(Clone, Copy)]
+pub(crate) struct Tokens {
+    pub(crate) merchant: f64,
+    pub(crate) bin: f64,
+    pub(crate) all: f64,
+}
+
+impl Tokens {
+    /// Nothing is refused.
+    pub(crate) const PLENTY: Self = Self { merchant: PLENTY, bin: PLENTY, all: PLENTY };
+}
+
+/// The first `limits` of: merchant, BIN, all, and a second one by merchant.
+pub(crate) fn rules(limits: usize, merchants: usize, tokens: Tokens) -> Vec<Rule> {
+    let mut rules = vec![
+        rule("merchant", Per::Merchant, tokens.merchant, merchants),
+        rule("bin", Per::Bin, tokens.bin, 1_000),
+        rule("all", Per::All, tokens.all, 1),
+        rule("merchant-hourly", Per::Merchant, PLENTY, merchants),
+    ];
+    assert!(limits <= LIMITS_MAX, "there are four of them");
+    rules.truncate(limits);
+    rules
+}
+
+fn rule(name: &str, per: Per, tokens: f64, keys_max: usize) -> Rule {
+    Rule {
+        name: name.to_owned(),
+        per,
+        rate: Rate::per_second(tokens).unwrap(),
+        burst: Burst::tokens(tokens.max(1.0)).unwrap(),
+        mode: Mode::Enforce,
+        bin_digits: 8,
+        keys_max,
+        keys: Vec::new(),
+    }
+}
+
+/// A purchase at some merchant, with one of 64 BINs.
+pub(crate) fn traffic(merchant: usize) -> Traffic {
+    let digits = [4, 1, 1, 1, 0, 0, (merchant / 8 % 8) as u8, (merchant % 8) as u8];
+    let acceptor = format!("SHOP{merchant:08}   ");
+    Traffic {
+        link: LinkId(0),
+        class: Class::Standard,
+        operation: Operation::Purchase,
+        bin: Bin::from_digits(&digits),
+        merchant: MerchantId::new(b"123456", acceptor.as_bytes()),
+    }
+}
+
+/// A policy that knows its merchants, and a message of each in random order.
+pub(crate) struct Busy {
+    pub(crate) policy: Policy,
+    pub(crate) messages: Vec<Traffic>,
+}
+
+impl Busy {
+    /// A first token was taken from each bucket.
+    pub(crate) fn new(limits: usize, merchants: usize, tokens: Tokens) -> Self {
+        let rules = rules(limits, merchants, tokens);
+        let policy = Policy::new(&rules, 1, 42, Moment::START).unwrap();
+        let mut messages: Vec<_> = (0..merchants).map(traffic).collect();
+        fastrand::Rng::with_seed(42).shuffle(&mut messages);
+        let turn = policy.turn(0);
+        for traffic in &messages {
+            policy.decide(traffic, Moment::START);
+        }
+        drop(turn);
+        Self { policy, messages }
+    }
+
+    /// Decides on `messages` at `now` and returns how many were refused.
+    pub(crate) fn refused(&self, messages: &[Traffic], now: Moment) -> usize {
+        let decisions = messages.iter().map(|traffic| self.policy.decide(traffic, now));
+        decisions.filter(|decision| decision.refused_by.is_some()).count()
+    }
+}
