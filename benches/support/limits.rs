@@ -12,7 +12,7 @@ pub(crate) const LIMITS_MAX: usize = 4;
 const PLENTY: f64 = 1e7;
 
 /// Tokens per second of each bucket, and in each.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(crate) struct Tokens {
     pub(crate) merchant: f64,
     pub(crate) bin: f64,

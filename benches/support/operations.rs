@@ -113,7 +113,7 @@ fn answers(preset: &str) -> bool {
 
 fn decide(merchants: &str, limits: usize, tokens: Tokens) -> Operation {
     let busy = Busy::new(limits, merchants.parse().expect("a number"), tokens);
-    let expected = if tokens.merchant < 2.0 { DECISIONS } else { 0 };
+    let expected = if tokens == Tokens::PLENTY { 0 } else { DECISIONS };
     let mut from = 0;
     let run = move || {
         let messages = busy.messages.get(from..from + DECISIONS).expect("too many runs");
@@ -132,6 +132,9 @@ fn message(tokens: Tokens) -> Operation {
             link.turn(batch);
         }
         from += TURNS;
+        let became = link.became();
+        assert_eq!((became.forwarded, became.others), (became.delivered, 0));
+        assert_eq!(became.answered == 0, tokens == Tokens::PLENTY);
     };
     Operation { items: BATCH * TURNS as u32, run: Box::new(run) }
 }
