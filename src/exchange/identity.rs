@@ -107,10 +107,12 @@ impl Identifier {
 
     /// Of a request, by the answer that it expects; `None` when it expects none.
     pub(super) fn of_request(&self, view: &View<'_>) -> Option<Identity> {
-        Some(self.identity(view, view.mti().response()?.number() / 10))
+        let mut identity = self.identity(view, view.mti().response()?.number() / 10);
+        identity.fingerprint = self.fingerprint(view, &identity);
+        Some(identity)
     }
 
-    /// Of an answer.
+    /// Of an answer. It has no fingerprint: only requests are told apart by theirs.
     pub(super) fn of_answer(&self, view: &View<'_>) -> Identity {
         self.identity(view, view.mti().number() / 10)
     }
@@ -125,6 +127,10 @@ impl Identifier {
         for (word, field) in identity.ties.iter_mut().zip(TIE_FIELDS) {
             *word = self.field(view, field);
         }
+        identity
+    }
+
+    fn fingerprint(&self, view: &View<'_>, identity: &Identity) -> u64 {
         let mut fingerprint = self.hasher.build_hasher();
         let card = view.pan().map(|pan| pan.hash(self.card_key).word());
         fingerprint.write_u64(card.unwrap_or_default());
@@ -133,10 +139,12 @@ impl Identifier {
             fingerprint.write_u64(word);
         }
         for field in FINGERPRINT_FIELDS {
-            fingerprint.write_u64(self.field(view, field));
+            // Most of them are among those to match, whose words are there already.
+            let mut matched = self.match_fields.iter().zip(identity.matched);
+            let word = matched.find(|(matched, _)| **matched == field).map(|(_, word)| word);
+            fingerprint.write_u64(word.unwrap_or_else(|| self.field(view, field)));
         }
-        identity.fingerprint = fingerprint.finish();
-        identity
+        fingerprint.finish()
     }
 
     /// A field in characters without trailing blanks, or in digits without padding: peers pad names
