@@ -38,7 +38,7 @@ round() {
     generators=()
     generate "$name.quiet" "$quiet" --connections 4 --rate 1000 --merchants 1000 --mix purchase=100
     generate "$name.own" "$flooded" --connections 2 --rate 200 --merchants 1 \
-        --mix reversal=50,echo=50
+        --mix reversal=50,echo_test=50
     if [ "$flood" = yes ]; then
         urgent=()
         generate "$name.flood" "$flooded" --connections 8 --rate $((limit * times)) --merchants 1 \

@@ -30,7 +30,7 @@ def main():
         for who, name in WHO.items():
             ratios = []
             for number in rounds:
-                calm, flooded = (said(directory, workers, number, state, who)["answers"]
+                calm, flooded = (said(directory, workers, number, state, who)["host_answers"]
                                  for state in ("calm", "flooded"))
                 ratios.append(flooded["p99_us"] / calm["p99_us"])
                 print(f"  {name}: p50 {calm['p50_us']:.0f} -> {flooded['p50_us']:.0f} us, "

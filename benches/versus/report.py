@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Tables and verdicts of benches/versus.sh, from the lines that load.py wrote.
 
-report.py half RESULTS     half of HAProxy's messages/s at 64x1
+report.py half RESULTS     half of HAProxy's messages/s at 64x1; 0 when it was not run
 report.py report RESULTS   the tables; exit code 1 when a "must" did not hold
 report.py curve RESULTS    of benches/latency.sh: latencies by load, for plot.py
 """
@@ -10,6 +10,7 @@ import json
 import statistics
 import sys
 
+# Connections x messages in flight on each.
 SHAPES = ["4x8", "16x8", "64x1", "256x1", "64x64"]
 # The core of the generator and the host is full: what the proxy could do does not show.
 SATURATED = 0.95
@@ -38,6 +39,9 @@ class Runs:
     def __init__(self, path):
         with open(path) as file:
             self.all = [json.loads(line) for line in file]
+
+    def shapes(self):
+        return [shape for shape in SHAPES if self.rounds(shape)]
 
     def rounds(self, part):
         return sorted({int(run["round"]) for run in self.all if run["part"] == part})
@@ -68,7 +72,7 @@ def latency(name):
     def value(run):
         """Of the answers that there were: a direct echo refuses nothing, and a refusal is no answer."""
         said = run["generator"]
-        kinds = [said[kind] for kind in ("answers", "refusals") if said[kind]["count"] > 0]
+        kinds = [said[kind] for kind in ("host_answers", "refusals") if said[kind]["count"] > 0]
         return max(kinds, key=lambda kind: kind["count"])[name]
 
     return value
@@ -130,17 +134,18 @@ def shape_table(runs, shape):
 
 
 def shapes(runs, verdicts):
-    for shape in SHAPES:
+    for shape in runs.shapes():
         shape_table(runs, shape)
     print("peers' core: what generator and host had of it, by round; * saturated. others: what nobody\n"
           "of ours had of the two cores, in the worst round.\n")
-    for shape in SHAPES:
+    for shape in runs.shapes():
         costs = runs.ratios(shape, "tollgate", "haproxy", proxy_ns)
         verdicts.say(f"{shape}: CPU per message to HAProxy's, median", statistics.median(costs),
                      PROCESSOR[shape])
-    over = runs.ratios("64x1", "tollgate", "direct", proxy_ns)
-    verdicts.say("64x1: CPU per message to the bare echo's, median", statistics.median(over), OVER_ECHO)
-    for shape in SHAPES:
+    if over := runs.ratios("64x1", "tollgate", "direct", proxy_ns):
+        verdicts.say("64x1: CPU per message to the bare echo's, median", statistics.median(over),
+                     OVER_ECHO)
+    for shape in runs.shapes():
         throughput(runs, shape, verdicts)
 
 
@@ -162,7 +167,7 @@ def percentiles(runs, part, names):
     rows = []
     for who in names:
         mine = runs.of(part, who)
-        cells = [f"{latency(name)(run):.0f}" for run in mine for name in ("p50_us", "p99_us", "p999_us")]
+        cells = [f"{latency(name)(run):.0f}" for run in mine for name in ("p50_us", "p99_us", "p99_9_us")]
         groups = [" / ".join(cells[at : at + 3]) for at in range(0, len(cells), 3)]
         rows.append([who, *groups, f"{max(run['others'] for run in mine):.2f}"])
     head = ["p50 / p99 / p99.9 us", *(f"round {number}" for number in runs.rounds(part)), "others"]
@@ -172,9 +177,9 @@ def percentiles(runs, part, names):
 def refusals(runs, verdicts):
     print("\nrefusals: 16 connections, 20,000 messages/s, every one refused; beside a direct echo\n")
     percentiles(runs, "refusals", ["direct", "refuse"])
-    for name, limits in (("p50_us", REFUSAL_P50), ("p999_us", REFUSAL_P999)):
+    for name, limits in (("p50_us", REFUSAL_P50), ("p99_9_us", REFUSAL_P999)):
         ratios = runs.ratios("refusals", "refuse", "direct", latency(name))
-        verdicts.say(f"refusal's {name.removesuffix('_us')} to the direct echo's, best", min(ratios), limits)
+        verdicts.say(f"refusal's {name.removesuffix('_us').replace('_', '.')} to the direct echo's, best", min(ratios), limits)
     faster = runs.ratios("refusals-only", "refuse", "haproxy", rate)
     verdicts.say("16x8: refusals/s to what HAProxy forwards, best", max(faster), REFUSALS_ONLY,
                  at_most=False, unsure=saturated(runs.of("refusals-only", "refuse")[0]))
@@ -199,7 +204,8 @@ def report(runs):
     verdicts = Verdicts()
     shapes(runs, verdicts)
     refusals(runs, verdicts)
-    half_load(runs, verdicts)
+    if runs.rounds("half-load"):
+        half_load(runs, verdicts)
     if verdicts.failed:
         print("\nFAIL: " + "; ".join(verdicts.failed))
         return 1
@@ -223,7 +229,7 @@ def curve(runs):
 def main():
     command, runs = sys.argv[1], Runs(sys.argv[2])
     if command == "half":
-        print(round(max(rate(run) for run in runs.of("64x1", "haproxy")) / 2))
+        print(round(max((rate(run) for run in runs.of("64x1", "haproxy")), default=0) / 2))
         return 0
     return curve(runs) if command == "curve" else report(runs)
 
