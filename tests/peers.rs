@@ -192,16 +192,18 @@ fn an_echo_waits_for_whoever_does_not_take_its_answers_and_serves_the_others() {
     let mut glutton = TcpStream::connect(echo.address()).unwrap();
     glutton.set_nonblocking(true).unwrap();
     // Until neither of the two takes anything any more.
-    let (mut given, mut at) = (0_u64, 0);
+    let (mut given, mut at, mut answered) = (0_u64, 0, 0);
     let stalls = || {
-        match glutton.write(&whole[at..]) {
-            Ok(bytes) => at += bytes,
-            Err(_) => return (echo.answered() > 0).then_some(()),
+        let before = (given, at);
+        while let Ok(bytes) = glutton.write(&whole[at..]) {
+            at += bytes;
+            if at == whole.len() {
+                (given, at) = (given + 1, 0);
+            }
         }
-        if at == whole.len() {
-            (given, at) = (given + 1, 0);
-        }
-        None
+        let rests = before == (given, at) && answered == echo.answered();
+        answered = echo.answered();
+        (rests && answered > 0).then_some(())
     };
     wait_for("everything is full", stalls);
     let mut other = TcpStream::connect(echo.address()).unwrap();

@@ -120,7 +120,8 @@ fn read_messages(stream: &mut TcpStream, messages: usize) -> Vec<Vec<u8>> {
 #[test]
 fn all_that_was_sent_is_accounted_for() {
     let echo = echo();
-    let report = report(echo.address(), "--connections 3 --window 4 --seconds 0.5");
+    let report =
+        report(echo.address(), "--connections 3 --window 4 --seconds 0.5 --mix sale=9,reversal=1");
     let sent = count(&report, "sent");
     assert!(sent > 100, "{report}");
     assert_eq!((count(&report, "answered"), count(&report, "other")), (sent, sent));

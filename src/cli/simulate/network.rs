@@ -31,7 +31,7 @@ const MERCHANTS_MAX: u64 = 10_000_000;
 const BINS_MAX: u64 = 100_000;
 const CONNECTIONS_MAX: u64 = 60_000;
 const WINDOW_MAX: u64 = 100_000;
-const RATE_MAX: f64 = 1e7;
+const RATE_MAX: f64 = 5e6;
 const SECONDS_MAX: f64 = 86_400.0;
 const SKEW_MAX: f64 = 10.0;
 
