@@ -19,6 +19,7 @@ mod place;
 mod session;
 mod tally;
 mod template;
+mod usage;
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -30,8 +31,9 @@ use std::time::Duration;
 use thiserror::Error;
 
 pub use kind::{Kind, Mix, MixError, Shop};
-pub use tally::{FlowTally, KindTally, Tally, Usage};
+pub use tally::{FlowTally, KindTally, Tally};
 pub use template::NoTemplate;
+pub use usage::Usage;
 
 use super::poll::{self, Poll};
 use crate::clock::Clock;

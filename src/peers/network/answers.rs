@@ -44,13 +44,20 @@ pub(super) struct Answers {
 /// Where things are in answers that begin alike and are equally long.
 struct Layout {
     bytes: usize,
-    /// Message type and bitmap.
-    head: Box<[u8]>,
-    /// The length prefixes: where they stand, and what they say.
-    prefixes: Vec<(usize, Box<[u8]>)>,
+    /// Message type, bitmap and length prefixes.
+    marks: Vec<Mark>,
     stan: Place,
     terminal: Option<Place>,
     code: Option<Code>,
+}
+
+/// Some bytes that have to be what they were.
+#[derive(Clone, Copy)]
+struct Mark {
+    at: usize,
+    /// All bits of those of the eight bytes from there on that are meant.
+    mask: u64,
+    bytes: u64,
 }
 
 /// Where the response code is.
@@ -81,9 +88,10 @@ impl Answers {
         }
         let layout = Layout::of(&view)?;
         let answer = layout.read(body);
-        // A bitmap among the fields is no part of the head, and so nothing is known of the next.
+        // A bitmap among the fields is not marked, and so nothing is known of the next.
         if view.fault().is_none()
             && dialect.bitmap().third.is_none()
+            && layout.fits(body)
             && let Some(kept) = self.layouts.get_mut(place)
         {
             *kept = Some(layout);
@@ -104,15 +112,13 @@ fn place_of(body: &[u8]) -> usize {
 impl Layout {
     fn of(view: &View<'_>) -> Option<Self> {
         let body = view.body();
-        let (mut first, mut prefixes) = (body.len(), Vec::new());
+        let (mut first, mut marks) = (body.len(), Vec::new());
         for de in view.fields().iter() {
             let (whole, data) = (view.range(de)?, view.raw(de)?.len());
             first = first.min(whole.start);
-            let prefix = body.get(whole.start..whole.end - data)?;
-            if !prefix.is_empty() {
-                prefixes.push((whole.start, prefix.into()));
-            }
+            mark(body, whole.start..whole.end - data, &mut marks);
         }
+        mark(body, 0..first, &mut marks);
         let code = view.raw(RESPONSE_CODE).and_then(|raw| {
             Some(Code {
                 version: view.mti().version(),
@@ -123,8 +129,7 @@ impl Layout {
         });
         Some(Self {
             bytes: body.len(),
-            head: body.get(..first)?.into(),
-            prefixes,
+            marks,
             stan: Place::of(view, STAN, 0)?,
             terminal: Place::of(view, TERMINAL, 1),
             code,
@@ -133,10 +138,7 @@ impl Layout {
 
     #[inline]
     fn fits(&self, body: &[u8]) -> bool {
-        let says = |at: usize, said: &[u8]| body.get(at..at + said.len()) == Some(said);
-        self.bytes == body.len()
-            && says(0, &self.head)
-            && self.prefixes.iter().all(|(at, said)| says(*at, said))
+        self.bytes == body.len() && self.marks.iter().all(|mark| mark.is_in(body))
     }
 
     #[inline]
@@ -145,6 +147,27 @@ impl Layout {
         let terminal = self.terminal.map(|terminal| terminal.get(body));
         let verdict = self.code.as_ref().map_or(Verdict::None, |code| code.read(body));
         Some(Answer { stan, terminal, verdict })
+    }
+}
+
+/// Marks what stands there, eight bytes at a time. What stands in the last eight bytes of a message
+/// cannot be marked, and then its layout fits no message: it is walked each time.
+fn mark(body: &[u8], range: std::ops::Range<usize>, marks: &mut Vec<Mark>) {
+    for at in range.clone().step_by(8) {
+        let bytes = (range.end - at).min(8);
+        let mask = u64::MAX >> (64 - 8 * bytes as u32);
+        let there = body.get(at..).and_then(|there| there.first_chunk());
+        // Nothing is all of these bits and none of them.
+        let bytes = there.map_or(!0, |there| u64::from_le_bytes(*there) & mask);
+        marks.push(Mark { at, mask, bytes });
+    }
+}
+
+impl Mark {
+    #[inline]
+    fn is_in(self, body: &[u8]) -> bool {
+        let there = body.get(self.at..).and_then(|there| there.first_chunk());
+        there.is_some_and(|there| u64::from_le_bytes(*there) & self.mask == self.bytes)
     }
 }
 

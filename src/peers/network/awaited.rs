@@ -13,50 +13,51 @@ pub(super) const STANS: u32 = 999_999;
 const PLACES_MIN: usize = 16;
 const PLACES_MAX: usize = 1 << 20;
 
-/// A message that was sent.
+/// A message that was sent. There is one for each that is in flight, and each is touched twice: it
+/// is kept to 24 bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sent {
     /// When it was to be sent.
     pub(super) at: Moment,
-    /// When it was sent last, of what is sent again.
-    pub(super) last: Moment,
     /// What all that is drawn of it was drawn from.
     pub(super) luck: u32,
     /// 0 marks a free place.
     pub(super) stan: u32,
-    /// When it was sent first, in seconds since 1970.
-    pub(super) time: u32,
-    /// STAN and time of what it takes back.
-    pub(super) original: (u32, u32),
     /// Its shop's place in its flow.
     pub(super) shop: u32,
     pub(super) flow: u16,
     pub(super) kind: Kind,
-    /// How often it was tried before under other STANs.
-    pub(super) tries: u8,
-    /// Whether it was sent again under its own STAN.
-    pub(super) repeated: bool,
+    /// Of a request, how often it was tried before under other STANs; of the others, how often they
+    /// were repeated under their own.
+    pub(super) again: u8,
+}
+
+/// What only messages have that may have to be repeated.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    /// When it was sent first, in seconds since 1970.
+    pub(super) time: u32,
+    /// STAN and time of what it takes back.
+    pub(super) original: (u32, u32),
 }
 
 impl Sent {
     const FREE: Self = Self {
         at: Moment::START,
-        last: Moment::START,
         luck: 0,
         stan: 0,
-        time: 0,
-        original: (0, 0),
         shop: 0,
         flow: 0,
         kind: Kind::Purchase,
-        tries: 0,
-        repeated: false,
+        again: 0,
     };
 }
 
 /// What is awaited.
 pub(super) struct Awaited {
     places: Box<[Sent]>,
+    /// As many.
+    told: Box<[Told]>,
     count: usize,
     stan: u32,
 }
@@ -65,7 +66,12 @@ impl Awaited {
     /// With room for so many, that will give out STANs after `first`.
     pub(super) fn new(room: usize, first: u32) -> Self {
         let places = (2 * room).next_power_of_two().clamp(PLACES_MIN, PLACES_MAX);
-        Self { places: vec![Sent::FREE; places].into(), count: 0, stan: first }
+        Self {
+            places: vec![Sent::FREE; places].into(),
+            told: vec![Told::default(); places].into(),
+            count: 0,
+            stan: first,
+        }
     }
 
     pub(super) const fn count(&self) -> usize {
@@ -91,11 +97,15 @@ impl Awaited {
     }
 
     /// Notes a message under a STAN that [`Awaited::next_stan`] has given.
-    pub(super) fn insert(&mut self, sent: Sent) {
+    #[inline]
+    pub(super) fn insert(&mut self, sent: Sent, told: Option<Told>) {
         let place = self.place(sent.stan);
         if let Some(free) = self.places.get_mut(place) {
             *free = sent;
             self.count += 1;
+        }
+        if let (Some(told), Some(free)) = (told, self.told.get_mut(place)) {
+            *free = told;
         }
     }
 
@@ -116,8 +126,8 @@ impl Awaited {
     }
 
     /// All of it, in no order. Whoever sets a STAN to 0 has to say so with [`Awaited::forgot`].
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Sent> {
-        self.places.iter_mut().filter(|sent| sent.stan != 0)
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&mut Sent, &Told)> {
+        self.places.iter_mut().zip(&self.told).filter(|(sent, _)| sent.stan != 0)
     }
 
     /// So many STANs were set to 0.
@@ -131,9 +141,11 @@ impl Awaited {
             return;
         }
         let before = std::mem::replace(&mut self.places, vec![Sent::FREE; places].into());
+        let told = std::mem::replace(&mut self.told, vec![Told::default(); places].into());
         self.count = 0;
         // Twice the places: what lay apart still does.
-        before.iter().filter(|sent| sent.stan != 0).for_each(|sent| self.insert(*sent));
+        let before = before.iter().zip(&told).filter(|(sent, _)| sent.stan != 0);
+        before.for_each(|(sent, told)| self.insert(*sent, Some(*told)));
     }
 }
 
@@ -143,8 +155,13 @@ mod tests {
 
     fn put(awaited: &mut Awaited) -> u32 {
         let stan = awaited.next_stan().unwrap();
-        awaited.insert(Sent { stan, luck: stan * 3, ..Sent::FREE });
+        awaited.insert(Sent { stan, luck: stan * 3, ..Sent::FREE }, None);
         stan
+    }
+
+    #[test]
+    fn what_is_kept_of_a_message_is_small() {
+        assert_eq!(size_of::<Sent>(), 24);
     }
 
     #[test]

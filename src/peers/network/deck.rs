@@ -1,7 +1,7 @@
 //! What the messages of a network are made of: for each flow its cards and shops, how they are
 //! drawn, and the message of each kind.
 
-use super::awaited::Sent;
+use super::awaited::{Sent, Told};
 use super::draw::Draw;
 use super::kind::Kind;
 use super::place::six;
@@ -75,18 +75,33 @@ impl Deck {
 
     /// Appends a message to `out`.
     #[inline]
-    pub(super) fn write(&self, sent: &Sent, connection: usize, out: &mut Vec<u8>) {
-        self.with(sent, connection, |template, filling| template.write(filling, out));
+    pub(super) fn write(&self, sent: &Sent, told: &Told, connection: usize, out: &mut Vec<u8>) {
+        self.with(sent, told, connection, |template, filling| template.write(filling, out));
     }
 
     /// Appends a message that was sent before.
-    pub(super) fn write_again(&self, sent: &Sent, connection: usize, out: &mut Vec<u8>) {
-        let time = digits_of(sent.time);
-        self.with(sent, connection, |template, filling| template.write_again(filling, &time, out));
+    pub(super) fn write_again(
+        &self,
+        sent: &Sent,
+        told: &Told,
+        connection: usize,
+        out: &mut Vec<u8>,
+    ) {
+        let time = digits_of(told.time);
+        let write = |template: &Template, filling: &Filling<'_>| {
+            template.write_again(filling, &time, out);
+        };
+        self.with(sent, told, connection, write);
     }
 
     #[inline]
-    fn with(&self, sent: &Sent, connection: usize, write: impl FnOnce(&Template, &Filling<'_>)) {
+    fn with(
+        &self,
+        sent: &Sent,
+        told: &Told,
+        connection: usize,
+        write: impl FnOnce(&Template, &Filling<'_>),
+    ) {
         let hand = self.flows.get(usize::from(sent.flow));
         let template = hand.and_then(|hand| hand.templates.get(sent.kind as usize)?.as_ref());
         let (Some(hand), Some(template)) = (hand, template) else { return };
@@ -101,7 +116,7 @@ impl Deck {
             amount: six(luck.u32(AMOUNTS)),
             category,
             acceptor,
-            original: (sent.kind == Kind::Reversal).then(|| original(sent.original)),
+            original: (sent.kind == Kind::Reversal).then(|| original(told.original)),
         };
         write(template, &filling);
     }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use super::floor::{Floor, Retry};
 use super::pace::Arrivals;
 use super::session::{Errand, Session};
-use super::{Pace, Tally, Usage};
+use super::usage::Reading;
+use super::{Pace, Tally};
 use crate::clock::{self, Clock, Moment};
 use crate::peers::poll::{Events, Poll};
 
@@ -51,8 +52,8 @@ struct Plan {
     end: Moment,
     /// What is not answered by then never will be.
     give_up: Moment,
-    /// Since when usage is measured: the moment, and what the thread had used by then.
-    measured: Option<(Moment, Duration)>,
+    /// Since when usage is measured.
+    measured: Option<Reading>,
     is_measured: bool,
 }
 
@@ -153,16 +154,15 @@ impl Engine {
             plan.arrivals.iter_mut().for_each(Arrivals::stop);
         }
         if plan.measured.is_none() && desk.now >= desk.counts_from {
-            plan.measured = Some((desk.now, clock::thread_cpu()));
+            plan.measured = Some(Reading::take(desk.now));
         }
         let is_over = desk.now >= plan.end;
         if is_over
             && !plan.is_measured
-            && let Some((since, cpu)) = plan.measured
+            && let Some(since) = plan.measured
         {
             plan.is_measured = true;
-            let (wall, cpu) = (desk.now.since(since), clock::thread_cpu().saturating_sub(cpu));
-            tally.usage = Usage { wall, cpu };
+            tally.usage = since.until(Reading::take(desk.now));
         }
         // What was to be sent before the end is sent, however late it is.
         let owes = plan.arrivals.as_ref().is_some_and(|arrivals| arrivals.next().is_some());

@@ -90,14 +90,14 @@ impl Desk {
     pub(super) fn may_try_again(&mut self, sent: &Sent) {
         let retry = &self.settings.retry;
         let may = sent.kind.is_request()
-            && sent.tries < retry.times
+            && sent.again < retry.times
             && self.retries.len() < RETRIES_MAX
             && self.rng.f64() < retry.share;
         if may {
-            let Sent { flow, kind, shop, luck, tries, .. } = *sent;
+            let Sent { flow, kind, shop, luck, again, .. } = *sent;
             let drawn = Drawn { flow, kind, shop, luck };
             let due = self.now.after(retry.after);
-            self.retries.push_back(Retry { due, drawn, tries: tries + 1 });
+            self.retries.push_back(Retry { due, drawn, tries: again + 1 });
         }
     }
 

@@ -58,44 +58,47 @@ impl Place {
         Self { at: self.at + bytes, ..self }
     }
 
-    /// Writes digits there, as many as fit.
+    /// Writes digits there, if all of them fit. Their number is known where this is called, so that
+    /// it comes down to a few instructions.
     #[inline]
-    pub(super) fn put(self, digits: &[u8], message: &mut [u8]) {
+    pub(super) fn put<const N: usize>(self, digits: &[u8; N], message: &mut [u8]) {
         let Some(there) = message.get_mut(self.at..) else { return };
         match self.written {
             Written::Chars(zero) => {
-                for (character, digit) in there.iter_mut().zip(digits) {
-                    *character = zero | digit;
+                if let Some(there) = there.first_chunk_mut::<N>() {
+                    *there = digits.map(|digit| zero | digit);
                 }
             }
-            Written::Packed => {
-                let (pairs, _) = digits.as_chunks::<2>();
-                for (byte, [high, low]) in there.iter_mut().zip(pairs) {
-                    *byte = high << 4 | low;
-                }
-            }
+            Written::Packed => pack(digits, there),
         }
     }
 
     /// Reads digits there; what is none comes out above 9.
     #[inline]
     pub(super) fn get<const N: usize>(self, message: &[u8]) -> [u8; N] {
-        let mut digits = [u8::MAX; N];
         let there = message.get(self.at..).unwrap_or_default();
         match self.written {
-            Written::Chars(zero) => {
-                for (digit, character) in digits.iter_mut().zip(there) {
-                    *digit = character ^ zero;
-                }
-            }
-            Written::Packed => {
-                for (digits, byte) in digits.chunks_mut(2).zip(there) {
-                    digits.iter_mut().zip([byte >> 4, byte & 15]).for_each(|(to, from)| *to = from);
-                }
-            }
+            Written::Chars(zero) => there
+                .first_chunk::<N>()
+                .map_or([u8::MAX; N], |there| there.map(|character| character ^ zero)),
+            Written::Packed => unpack(there),
         }
-        digits
     }
+}
+
+fn pack(digits: &[u8], there: &mut [u8]) {
+    let (pairs, _) = digits.as_chunks::<2>();
+    for (byte, [high, low]) in there.iter_mut().zip(pairs) {
+        *byte = high << 4 | low;
+    }
+}
+
+fn unpack<const N: usize>(there: &[u8]) -> [u8; N] {
+    let mut digits = [u8::MAX; N];
+    for (digits, byte) in digits.chunks_mut(2).zip(there) {
+        digits.iter_mut().zip([byte >> 4, byte & 15]).for_each(|(to, from)| *to = from);
+    }
+    digits
 }
 
 /// The six last digits of a number.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::net::TcpStream;
 
 use super::answers::Verdict;
-use super::awaited::{Awaited, STANS, Sent};
+use super::awaited::{Awaited, STANS, Sent, Told};
 use super::deck::{Drawn, terminal};
 use super::floor::{Desk, Floor, Retry};
 use super::tally::{Answer, Took};
@@ -115,27 +115,18 @@ impl Session {
             tally.unsent += u64::from(counts);
             return;
         };
-        let sent = Sent {
-            at,
-            last: desk.now,
-            luck,
-            stan,
-            time: desk.seconds,
-            original: self.last_request,
-            shop,
-            flow,
-            kind,
-            tries,
-            repeated: false,
-        };
-        if kind.is_request() {
-            self.last_request = (stan, desk.seconds);
-        }
+        let sent = Sent { at, luck, stan, shop, flow, kind, again: tries };
+        let told = Told { time: desk.seconds, original: self.last_request };
         if self.out.capacity() == 0 {
             self.out = floor.spare.pop().unwrap_or_default();
         }
-        desk.deck.write(&sent, self.number, &mut self.out);
-        self.awaited.insert(sent);
+        desk.deck.write(&sent, &told, self.number, &mut self.out);
+        if kind.is_request() {
+            self.last_request = (stan, desk.seconds);
+            self.awaited.insert(sent, None);
+        } else {
+            self.awaited.insert(sent, Some(told));
+        }
         if counts {
             tally.sent(flow.into(), kind);
             tally.retries += u64::from(tries > 0);
@@ -227,7 +218,8 @@ impl Session {
             desk.may_try_again(&sent);
         }
         if desk.counts(sent.at) {
-            let took = if sent.repeated { Took::Repeated } else { Took::Latency(took) };
+            let repeated = sent.again > 0 && !sent.kind.is_request();
+            let took = if repeated { Took::Repeated } else { Took::Latency(took) };
             tally.answered(sent.flow.into(), sent.kind, answer, took);
         }
     }
@@ -240,14 +232,17 @@ impl Session {
         let desk = &floor.desk;
         let (patience, repeat_after) = (desk.settings.patience, desk.settings.repeat_after);
         let (mut forgotten, mut full) = (0, self.is_full());
-        for sent in self.awaited.iter_mut() {
+        for (sent, told) in self.awaited.iter_mut() {
+            let repeats = u32::from(sent.again) + 1;
             if desk.now >= sent.at.after(patience) {
                 sent.stan = 0;
                 forgotten += 1;
-            } else if !sent.kind.is_request() && desk.now >= sent.last.after(repeat_after) && !full
+            } else if !sent.kind.is_request()
+                && desk.now >= sent.at.after(repeat_after.saturating_mul(repeats))
+                && !full
             {
-                (sent.last, sent.repeated) = (desk.now, true);
-                desk.deck.write_again(sent, self.number, &mut self.out);
+                sent.again = sent.again.saturating_add(1);
+                desk.deck.write_again(sent, told, self.number, &mut self.out);
                 full = self.out.len() - self.written >= OUT_BYTES_MAX;
                 tally.repeats += u64::from(desk.counts(sent.at));
             }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Kind;
+use super::{Kind, Usage};
 use crate::peers::Latencies;
 
 /// What became of all messages so far.
@@ -29,23 +29,6 @@ pub struct Tally {
     pub closed: u64,
     /// What sending and counting cost, of the time that is counted.
     pub usage: Usage,
-}
-
-/// What the thread of a network used, over some time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// The time.
-    pub wall: Duration,
-    /// On a processor.
-    pub cpu: Duration,
-}
-
-impl Usage {
-    /// The share of the time in which it worked, 0 to 1. Near 1 it is the network that is measured
-    /// and not what it sends to.
-    pub fn share(&self) -> f64 {
-        if self.wall.is_zero() { 0.0 } else { self.cpu.as_secs_f64() / self.wall.as_secs_f64() }
-    }
 }
 
 /// What became of one flow's messages.

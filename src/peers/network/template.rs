@@ -4,8 +4,6 @@
 //! built once, with its length and header, and what differs is written over it in place: no field
 //! changes its length, and the message stays as sound as it was built.
 
-use std::ops::Range;
-
 use thiserror::Error;
 
 use super::kind::{Kind, Shop};
@@ -86,15 +84,20 @@ pub(super) struct Template {
     frame: Box<[u8]>,
     stan: Place,
     rest: Option<Rest>,
-    /// What of the time, in digits of MMDDhhmmss, stands where.
-    times: Vec<(Place, Range<usize>)>,
+    /// MMDDhhmmss.
+    sent: Place,
     /// The last digits of its message type, and what they are when it is sent again.
     repeat: (Place, [u8; 2]),
 }
 
 /// What messages have that are about a card.
 struct Rest {
-    retrieval: Place,
+    /// hhmmss.
+    time: Place,
+    /// MMDD.
+    date: Place,
+    /// MMDDhh, and the STAN.
+    retrieval: [Place; 2],
     terminal: Place,
     amount: Place,
     card: Place,
@@ -137,10 +140,8 @@ impl Template {
             let place = Place::of(&view, de, skipped).map(|place| place.behind(before));
             place.ok_or(NoTemplate::Place { kind: kind_name, de })
         };
-        let mut times = vec![(placed(7, 0)?, 0..10)];
         let mut rest = None;
         if kind != Kind::EchoTest {
-            times.extend([(placed(12, 0)?, 4..10), (placed(13, 0)?, 0..4), (placed(37, 0)?, 0..6)]);
             let card = if view.has(2) { 2 } else { 35 };
             let original = if kind == Kind::Reversal { Some(placed(90, 4)?) } else { None };
             let start = |de| {
@@ -149,7 +150,9 @@ impl Template {
                 at.ok_or(NoTemplate::Place { kind: kind_name, de })
             };
             rest = Some(Rest {
-                retrieval: placed(37, 6)?,
+                time: placed(12, 0)?,
+                date: placed(13, 0)?,
+                retrieval: [placed(37, 0)?, placed(37, 6)?],
                 terminal: placed(41, 1)?,
                 amount: placed(4, 6)?,
                 card: placed(card, 0)?,
@@ -158,15 +161,16 @@ impl Template {
                 original,
             });
         }
-        let stan = placed(11, 0)?;
+        let (stan, sent) = (placed(11, 0)?, placed(7, 0)?);
         let function = Place::of_function(dialect.mti()).behind(before);
         let repeat = (function, [view.mti().function(), view.mti().origin() | 1]);
-        Ok(Self { frame: frame.into(), stan, rest, times, repeat })
+        Ok(Self { frame: frame.into(), stan, sent, rest, repeat })
     }
 
     /// From now on it is so late, as MMDDhhmmss.
     pub(super) fn set_time(&mut self, time: &[u8; 10]) {
-        put_time(&self.times, time, &mut self.frame);
+        let Self { frame, sent, rest, .. } = self;
+        put_time(*sent, rest.as_ref(), time, frame);
     }
 
     /// Appends a message to `out`.
@@ -177,7 +181,8 @@ impl Template {
         let Some(frame) = out.get_mut(start..) else { return };
         self.stan.put(&filling.stan, frame);
         let Some(rest) = &self.rest else { return };
-        rest.retrieval.put(&filling.stan, frame);
+        let [_, number] = rest.retrieval;
+        number.put(&filling.stan, frame);
         rest.terminal.put(&filling.terminal, frame);
         rest.amount.put(&filling.amount, frame);
         rest.card.put(&filling.card, frame);
@@ -193,16 +198,22 @@ impl Template {
         let start = out.len();
         self.write(filling, out);
         let Some(frame) = out.get_mut(start..) else { return };
-        put_time(&self.times, time, frame);
+        put_time(self.sent, self.rest.as_ref(), time, frame);
         let (place, digits) = self.repeat;
         place.put(&digits, frame);
     }
 }
 
-fn put_time(times: &[(Place, Range<usize>)], time: &[u8; 10], frame: &mut [u8]) {
-    for (place, part) in times {
-        place.put(time.get(part.clone()).unwrap_or_default(), frame);
-    }
+fn put_time(sent: Place, rest: Option<&Rest>, time: &[u8; 10], frame: &mut [u8]) {
+    sent.put(time, frame);
+    let Some(rest) = rest else { return };
+    let [month, day @ .., _, _, _, _, _, _] = time;
+    let [a, b, c] = *day;
+    let [.., d, e, f, g, h, i] = *time;
+    rest.date.put(&[*month, a, b, c], frame);
+    rest.time.put(&[d, e, f, g, h, i], frame);
+    let [moment, _] = rest.retrieval;
+    moment.put(&[*month, a, b, c, d, e], frame);
 }
 
 #[inline]

@@ -12,6 +12,8 @@ use crate::peers::{KindTally, Latencies, Tally};
 
 /// Busier than this, the network is what was measured, and not what it was sent to.
 const SATURATED: f64 = 0.9;
+/// Kept waiting for a processor longer than this, it measures the machine's other load too.
+const CROWDED: f64 = 0.1;
 const SHARES: [(&str, f64); 5] =
     [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", 1.0)];
 
@@ -71,6 +73,7 @@ impl Report<'_> {
             "refusals": latencies(&tally.refused),
             "overdue_answers": latencies(&tally.overdue),
             "cpu_utilisation": tally.usage.share(),
+            "cpu_wait_share": tally.usage.waiting_share(),
             "cpu_ns_per_message": self.nanos_per_message(),
             "saturated": self.is_saturated(),
         });
@@ -138,6 +141,15 @@ impl Report<'_> {
                 out,
                 "\n  WARNING: the network was saturated (busy {share:.0} %). What is measured here is \
                  its own limit:\n  send from several processes, or less."
+            )?;
+        }
+        let waiting = tally.usage.waiting_share();
+        if waiting > CROWDED {
+            writeln!(
+                out,
+                "\n  NOTE: for {:.0} % of the time it was ready to work and others had the processors; \
+                 that is in the\n  latencies.",
+                waiting * 100.0
             )?;
         }
         Ok(())
