@@ -121,6 +121,8 @@ impl Sink for Buffers {
             Outcome::Forwarded { .. } => &mut became.forwarded,
             Outcome::Answered { .. } => &mut became.answered,
             Outcome::Delivered { .. } => &mut became.delivered,
+            // Said beside what becomes of it.
+            Outcome::CardRead(_) => return,
             _ => &mut became.others,
         } += 1;
     }

@@ -19,14 +19,11 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 
 def thread_seconds(pid):
-    """What all threads of a process have had of a core; nothing of a process that is not there."""
+    """What all threads of a process have had of a core."""
     total = 0
-    try:
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
-                total += int(file.read().split()[0])
-    except (FileNotFoundError, ProcessLookupError):
-        pass
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
+            total += int(file.read().split()[0])
     return total / 1e9
 
 
@@ -57,6 +54,11 @@ def main():
     labels = dict(word.split("=", 1) for word in sys.argv[2:split])
     pids = {name: int(labels.pop(name)) for name in ("proxy", "host") if name in labels}
 
+    try:
+        # Or it would look too late on a busy machine. The generator does not inherit it.
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(10))
+    except PermissionError:
+        pass
     generator = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     pids["generator"] = generator.pid
     warmup, seconds = option(command, "--warmup"), option(command, "--seconds")

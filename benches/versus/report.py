@@ -157,10 +157,10 @@ def throughput(runs, shape, verdicts):
     if not fair:
         print(f"  {shape}: throughput not judged, HAProxy's peers were saturated in every round")
         return
-    mine, theirs = max(fair, key=lambda pair: rate(pair[0]) / rate(pair[1]))
-    note = " (at least)" if saturated(mine) else ""
-    verdicts.say(f"{shape}: messages/s to HAProxy's, best{note}", rate(mine) / rate(theirs),
-                 THROUGHPUT[shape], at_most=False, unsure=saturated(mine))
+    least = any(saturated(mine) for mine, _ in fair)
+    verdicts.say(f"{shape}: messages/s to HAProxy's, median{' (at least)' if least else ''}",
+                 statistics.median(rate(mine) / rate(theirs) for mine, theirs in fair),
+                 THROUGHPUT[shape], at_most=False, unsure=least)
 
 
 def percentiles(runs, part, names):
@@ -177,27 +177,30 @@ def percentiles(runs, part, names):
 def refusals(runs, verdicts):
     print("\nrefusals: 16 connections, 20,000 messages/s, every one refused; beside a direct echo\n")
     percentiles(runs, "refusals", ["direct", "refuse"])
+
+    def best(who, name):
+        return min(map(latency(name), runs.of("refusals", who)))
+
     for name, limits in (("p50_us", REFUSAL_P50), ("p99_9_us", REFUSAL_P999)):
-        ratios = runs.ratios("refusals", "refuse", "direct", latency(name))
-        verdicts.say(f"refusal's {name.removesuffix('_us').replace('_', '.')} to the direct echo's, best", min(ratios), limits)
+        ratio = best("refuse", name) / best("direct", name)
+        shown = name.removesuffix("_us").replace("_", ".")
+        verdicts.say(f"refusal's {shown} to the direct echo's, best of each", ratio, limits)
     faster = runs.ratios("refusals-only", "refuse", "haproxy", rate)
-    verdicts.say("16x8: refusals/s to what HAProxy forwards, best", max(faster), REFUSALS_ONLY,
-                 at_most=False, unsure=saturated(runs.of("refusals-only", "refuse")[0]))
+    verdicts.say("16x8: refusals/s to what HAProxy forwards, median", statistics.median(faster),
+                 REFUSALS_ONLY, at_most=False,
+                 unsure=any(map(saturated, runs.of("refusals-only", "refuse"))))
 
 
 def half_load(runs, verdicts):
     print("\nhalf load: 64 connections, half of HAProxy's messages/s at 64x1\n")
     percentiles(runs, "half-load", ["direct", "haproxy", "tollgate"])
-    added = []
-    for number in runs.rounds("half-load"):
-        direct, haproxy, tollgate = (latency("p50_us")(runs.one("half-load", number, who))
-                                     for who in ("direct", "haproxy", "tollgate"))
-        if haproxy > direct:
-            added.append((tollgate - direct) / (haproxy - direct))
-    if not added:
-        print("  added p50 not judged: HAProxy added nothing in any round")
+    direct, haproxy, tollgate = (min(map(latency("p50_us"), runs.of("half-load", who)))
+                                 for who in ("direct", "haproxy", "tollgate"))
+    if haproxy <= direct:
+        print("  added p50 not judged: HAProxy added nothing")
         return
-    verdicts.say("p50 that tollgate adds to that HAProxy adds, best", min(added), ADDED)
+    verdicts.say("p50 that tollgate adds to that HAProxy adds, best of each",
+                 (tollgate - direct) / (haproxy - direct), ADDED)
 
 
 def report(runs):

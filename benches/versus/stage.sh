@@ -66,8 +66,12 @@ fill() {
     sed "${script[@]}" "benches/versus/$template"
 }
 
-# start NAME CORE COMMAND...: in the background; its id is in $pid. Half-way urgent where that is
-# allowed, so that the machine's other work disturbs less; everybody alike.
+# How all that is measured is started, so that the machine's other work disturbs it less; everybody
+# alike. On a busy machine URGENT="chrt -f 5" keeps the others off both cores nearly altogether.
+read -ra urgent <<<"${URGENT-nice -n -10}"
+"${urgent[@]}" true 2>/dev/null || urgent=()
+
+# start NAME CORE COMMAND...: in the background; its id is in $pid.
 start() {
     local name=$1 core=$2
     shift 2
@@ -75,9 +79,6 @@ start() {
     pid=$!
     started+=("$pid")
 }
-
-urgent=()
-nice -n -10 true 2>/dev/null && [ "$(nice -n -10 nice)" = -10 ] && urgent=(nice -n -10)
 
 # await PORT NAME: until somebody listens there.
 await() {
