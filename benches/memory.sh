@@ -61,7 +61,7 @@ check "MiB with $sessions idle sessions and $keys keys" "$(mib)" $RSS_MIB
 sent=0
 before=$(rss_kib "$proxy")
 while [ $sent -lt $messages ]; do
-    send 5
+    send 10
     echo "after $sent messages: $(mib) MiB"
 done
 growth=$(awk -v before="$before" -v after="$(rss_kib "$proxy")" \

@@ -22,10 +22,10 @@ start_host host "$PEER_CORE" "$echo_port" && host=$pid
 start_host direct "$PROXY_CORE" "$direct_port" && direct=$pid
 start_haproxy "$haproxy_port" "$echo_port" && haproxy=$pid
 start_nginx "$nginx_port" "$echo_port" && nginx=$pid
-fill tollgate.toml LISTEN="$forward_port" ADMIN="$admin1" HOST="$echo_port" KEYS=$merchants \
+fill tollgate.toml LISTEN="$forward_port" ADMIN="$admin1" HOST="$echo_port" KEYS=$((merchants * 2)) \
     RATE=10000000 BURST=10000000 >"$work/forward.toml"
 start_tollgate forward "$PROXY_CORE" "$work/forward.toml" "$forward_port" && forward=$pid
-fill tollgate.toml LISTEN="$refuse_port" ADMIN="$admin2" HOST="$echo_port" KEYS=$merchants \
+fill tollgate.toml LISTEN="$refuse_port" ADMIN="$admin2" HOST="$echo_port" KEYS=$((merchants * 2)) \
     RATE=0.0000116 BURST=1 >"$work/refuse.toml"
 start_tollgate refuse "$PROXY_CORE" "$work/refuse.toml" "$refuse_port" && refuse=$pid
 
