@@ -39,9 +39,16 @@ impl Pan {
         (pan.len > 0).then_some(pan)
     }
 
-    /// Takes digits as ASCII characters, under the same conditions.
+    /// Takes digits as ASCII characters, under the same conditions. Every message's number is read
+    /// by it, so it looks at all of them at once and not at one after the other.
     pub fn from_text(digits: &[u8]) -> Option<Self> {
-        Self::from_digits(digits.iter().map(|digit| digit.wrapping_sub(b'0')))
+        let mut pan = Self { digits: [0; PAN_DIGITS_MAX], len: digits.len() };
+        let mut is_number = !digits.is_empty();
+        for (digit, character) in pan.digits.get_mut(..digits.len())?.iter_mut().zip(digits) {
+            *digit = character.wrapping_sub(b'0');
+            is_number &= *digit <= 9;
+        }
+        is_number.then_some(pan)
     }
 
     /// The issuer's identification number, or `None` when the number is too short to have one.
@@ -155,7 +162,9 @@ mod tests {
     use super::*;
 
     fn pan(text: &str) -> Option<Pan> {
-        Pan::from_digits(text.bytes().map(|byte| byte.wrapping_sub(b'0')))
+        let pan = Pan::from_text(text.as_bytes());
+        assert_eq!(pan, Pan::from_digits(text.bytes().map(|byte| byte.wrapping_sub(b'0'))));
+        pan
     }
 
     #[test]

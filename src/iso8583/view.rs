@@ -225,7 +225,7 @@ fn card_number(digits: &[u8]) -> Option<Pan> {
     if !(PAN_DIGITS_MIN..=PAN_DIGITS_MAX).contains(&digits.len()) {
         return None;
     }
-    Pan::from_digits(digits.iter().map(|digit| digit.wrapping_sub(b'0')))
+    Pan::from_text(digits)
 }
 
 /// The digits up to the separator.
