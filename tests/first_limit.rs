@@ -45,7 +45,8 @@ impl Newcomer {
         let pid = std::process::id();
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("first-limit-{pid}"));
         std::fs::create_dir_all(&folder).unwrap();
-        let address = format!("127.{}.{}.{}", 64 + (pid >> 14) % 64, (pid >> 7) % 128, pid % 128 + 1);
+        let address =
+            format!("127.{}.{}.{}", 64 + (pid >> 14) % 64, (pid >> 7) % 128, pid % 128 + 1);
         let (host, proxy, printed) = (None, None, String::new());
         Self { folder, address, host, proxy, printed, commands: 0, lines: 0 }
     }
@@ -79,8 +80,13 @@ impl Newcomer {
         } else if command.starts_with("tollgate run") {
             end(self.proxy.take());
             self.proxy = self.start(command, 9_580);
-            let up = format!("curl -s {}:9580/metrics | grep '^tollgate_upstream_up.* 1$'", self.address);
-            wait_for("the host is up", || self.shell(&up).output().unwrap().status.success().then_some(()));
+            let up = format!(
+                "curl -s {}:9580/metrics | grep '^tollgate_upstream_up.* 1$'",
+                self.address
+            );
+            wait_for("the host is up", || {
+                self.shell(&up).output().unwrap().status.success().then_some(())
+            });
         } else {
             let output = self.shell(command).output().unwrap();
             let errors = String::from_utf8_lossy(&output.stderr);
@@ -94,7 +100,8 @@ impl Newcomer {
         let expected = self.here(expected);
         for wanted in expected.lines() {
             self.lines += 1;
-            let found = self.printed.lines().any(|line| without_numbers(line) == without_numbers(wanted));
+            let found =
+                self.printed.lines().any(|line| without_numbers(line) == without_numbers(wanted));
             assert!(found, "{wanted:?} is not in\n{}", self.printed);
         }
     }

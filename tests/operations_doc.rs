@@ -250,10 +250,9 @@ fn gather_keys(value: &Value, keys: &mut BTreeSet<String>) {
 
 #[test]
 fn every_exit_code_is_in_the_document_and_means_what_it_says() {
-    let documented: Vec<(String, Vec<String>)> =
-        rows(section(&read(OPERATIONS), "Exit codes"))
-            .map(|row| (code_words(&row[0]).remove(0), code_words(&row[1])))
-            .collect();
+    let documented: Vec<(String, Vec<String>)> = rows(section(&read(OPERATIONS), "Exit codes"))
+        .map(|row| (code_words(&row[0]).remove(0), code_words(&row[1])))
+        .collect();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let config = Plan::default().config(address);
