@@ -17,7 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::TcpListener;
 use std::path::Path;
 
-use document::{code_words, documents, labelled_values, log_lines, read, rows, section, sources};
+use document::{
+    code_lines, code_words, documents, labelled_values, log_lines, read, rows, section, sources,
+};
 use serde_json::Value;
 use support::house::{Plan, limit};
 use support::message::Message;
@@ -309,6 +311,47 @@ fn every_signal_is_in_the_document_and_does_what_it_says() {
     proxy.signal("TERM");
     assert_eq!(proxy.wait().code(), Some(1));
     assert_eq!(proxy.log_lines(&["stopping at once"]), 1);
+}
+
+/// Every command of the binary that a document shows has the subcommands and options that it is shown
+/// with.
+#[test]
+fn every_command_that_is_shown_exists() {
+    let mut helps: BTreeMap<Vec<String>, String> = BTreeMap::new();
+    let mut shown = 0;
+    for (path, text) in documents() {
+        let text = text.replace("\\\n", " ");
+        let lines = code_lines(&text).into_iter().chain(code_words(&text));
+        for line in lines.filter(|line| line.starts_with("tollgate ")) {
+            let command = line.split(['|', '#', '>']).next().unwrap();
+            let mut words = command.split_whitespace().skip(1).peekable();
+            let is_name = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase());
+            let mut names: Vec<String> =
+                words.next_if(is_name).map(str::to_owned).into_iter().collect();
+            if names == ["simulate"] {
+                names.extend(words.next_if(is_name).map(str::to_owned));
+            }
+            if names.is_empty() {
+                continue;
+            }
+            let help = helps.entry(names).or_insert_with_key(|names| {
+                let arguments = names.iter().map(String::as_str).chain(["--help"]);
+                let output = tollgate(&arguments.collect::<Vec<_>>());
+                assert!(output.status.success(), "{path}: {command}");
+                String::from_utf8(output.stdout).unwrap()
+            });
+            for option in words.map(|word| word.trim_matches(['[', ']'])) {
+                if !option.starts_with("--") {
+                    continue;
+                }
+                let option = option.split('=').next().unwrap();
+                let known = help.split_whitespace().any(|word| word.trim_matches(',') == option);
+                assert!(known, "{path}: {command} has no {option}");
+            }
+            shown += 1;
+        }
+    }
+    assert!(shown > 30 && helps.len() > 7, "only {shown} of {} were found", helps.len());
 }
 
 /// Links between documents, and to their headings.

@@ -37,6 +37,8 @@ step "what the tests need"
 need_component fmt rustfmt
 need_component clippy clippy
 need_second_decoder
+# docs/first-limit.md, which tests/first_limit.rs follows, looks at a node with it.
+command -v curl >/dev/null || need_packages curl
 cargo --version
 
 step "format"

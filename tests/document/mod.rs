@@ -133,6 +133,13 @@ pub(crate) fn code_words(text: &str) -> Vec<String> {
     words.map(str::to_owned).collect()
 }
 
+/// The lines of code blocks.
+pub(crate) fn code_lines(text: &str) -> Vec<String> {
+    let blocks = format!("\n{text}");
+    let blocks = blocks.split("\n```").skip(1).step_by(2);
+    blocks.flat_map(|block| block.lines().skip(1)).map(str::to_owned).collect()
+}
+
 /// Labels, each with the values that stand behind it in parentheses.
 pub(crate) fn labelled_values(cell: &str) -> Vec<(String, Vec<String>)> {
     let mut labels: Vec<(String, Vec<String>)> = Vec::new();
