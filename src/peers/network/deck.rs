@@ -124,10 +124,19 @@ impl Deck {
 
 /// The digits of a terminal: three of its connection, four of its shop.
 #[inline]
-pub(super) const fn terminal(connection: usize, shop: u32) -> [u8; 7] {
+const fn terminal(connection: usize, shop: u32) -> [u8; 7] {
     let [.., a, b, c] = six(connection as u32);
     let [.., d, e, f, g] = six(shop);
     [a, b, c, d, e, f, g]
+}
+
+/// Whether these are the digits of a terminal.
+#[inline]
+pub(super) fn is_terminal(given: [u8; 7], connection: usize, shop: u32) -> bool {
+    let [a, b, c, d, e, f, g] = given;
+    // Digit by digit: two arrays that have just been put together are slow to compare in memory.
+    let [a1, b1, c1, d1, e1, f1, g1] = terminal(connection, shop);
+    (a ^ a1) | (b ^ b1) | (c ^ c1) | (d ^ d1) | (e ^ e1) | (f ^ f1) | (g ^ g1) == 0
 }
 
 fn original((stan, seconds): (u32, u32)) -> [u8; 16] {

@@ -71,11 +71,10 @@ impl Draw {
     #[inline]
     pub(super) fn draw(&self, rng: &mut fastrand::Rng) -> u32 {
         let luck = rng.u64(..);
-        let place = ((luck >> 32) * u64::from(self.count) >> 32) as u32;
-        match self.columns.get(place as usize) {
-            Some(column) if luck as u32 >= column.own => column.other,
-            _ => place,
-        }
+        let place = (((luck >> 32) * u64::from(self.count)) >> 32) as u32;
+        let Some(Column { own, other }) = self.columns.get(place as usize) else { return place };
+        // A choice that no branch predictor can know, so there is to be no branch.
+        std::hint::select_unpredictable((luck as u32) < *own, place, *other)
     }
 }
 

@@ -114,10 +114,11 @@ const fn pair(number: u32) -> [u8; 2] {
 }
 
 /// The number that six digits make; `None` when one of them is no digit.
+#[inline]
 pub(super) fn number(digits: [u8; 6]) -> Option<u32> {
     let all = digits.iter().all(|digit| *digit <= 9);
-    let number = digits.iter().fold(0, |number, digit| number * 10 + u32::from(*digit & 15));
-    all.then_some(number)
+    let [a, b, c, d, e, f] = digits.map(u32::from);
+    all.then_some((a * 10 + b) * 10_000 + (c * 10 + d) * 100 + (e * 10 + f))
 }
 
 #[cfg(test)]

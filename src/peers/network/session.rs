@@ -5,13 +5,14 @@ use std::net::TcpStream;
 
 use super::answers::Verdict;
 use super::awaited::{Awaited, STANS, Sent, Told};
-use super::deck::{Drawn, terminal};
+use super::deck::{Drawn, is_terminal};
 use super::floor::{Desk, Floor, Retry};
 use super::tally::{Answer, Took};
 use super::{Pace, Tally};
 use crate::clock::Moment;
 use crate::peers::inbox::is_passing;
 use crate::peers::poll::{Poll, Wish};
+use crate::wire::Header;
 
 /// Messages that wait to be written; more are not sent before.
 const OUT_BYTES_MAX: usize = 1 << 20;
@@ -194,12 +195,15 @@ impl Session {
 
     /// Finds whose answer it is: by STAN and, where the answer has one, by terminal.
     fn settle(&mut self, frame: &[u8], desk: &mut Desk, tally: &mut Tally) {
-        let body = desk.settings.header.open(frame).map(|opened| opened.body);
-        let read = body.ok().and_then(|body| desk.answers.read(&desk.settings.dialect, body));
+        let body = match desk.settings.header {
+            Header::None => Some(frame),
+            header => header.open(frame).ok().map(|opened| opened.body),
+        };
+        let read = body.and_then(|body| desk.answers.read(&desk.settings.dialect, body));
         let found = read.and_then(|answer| {
             let sent = *self.awaited.get(answer.stan)?;
-            let own = terminal(self.number, sent.shop);
-            answer.terminal.is_none_or(|given| given == own).then_some((answer.verdict, sent))
+            let own = |given| is_terminal(given, self.number, sent.shop);
+            answer.terminal.is_none_or(own).then_some((answer.verdict, sent))
         });
         let Some((verdict, sent)) = found else {
             tally.unmatched += u64::from(desk.counts(desk.now));

@@ -318,8 +318,8 @@ mod tests {
         assert_eq!(text(view, 37), format!("122418{stan:06}"));
         assert_eq!((text(view, 41), text(view, 42)), ("T0120034".into(), "SHOP00000000042".into()));
         assert_eq!((text(view, 4), text(view, 18)), ("000000004711".into(), "5812".into()));
-        let number = if view.has(2) { text(view, 2) } else { text(view, 35)[..16].to_owned() };
-        assert_eq!(digits_of(&number), card);
+        let number = text(view, if view.has(2) { 2 } else { 35 });
+        assert_eq!(&digits_of(&number)[..16], card);
         if kind == Kind::Reversal {
             assert!(text(view, 90).starts_with("01000000411224183000"), "{}", text(view, 90));
         }

@@ -82,45 +82,61 @@ impl Report<'_> {
 
     /// A screen.
     pub(super) fn text(&self, out: &mut impl Write) -> io::Result<()> {
-        let Self { arguments, tally, .. } = self;
+        let Arguments { connect, rate, window, connections, .. } = self.arguments;
+        let over = match connections {
+            1 => "1 connection".to_owned(),
+            several => format!("{several} connections"),
+        };
+        let pace = match rate {
+            Some(rate) => format!("{rate} messages/s over {over}"),
+            None => format!("{window} in flight on each of {over}"),
+        };
+        writeln!(out, "{connect} for {:.1} s, {pace}\n", self.seconds())?;
+        self.counts(out)?;
+        writeln!(
+            out,
+            "\n  {:<22}{:>12.0}\n",
+            "messages/s",
+            self.per_second(self.sum().answered())
+        )?;
+        self.latencies(out)?;
+        self.itself(out)
+    }
+
+    fn counts(&self, out: &mut impl Write) -> io::Result<()> {
+        let Self { tally, .. } = self;
         let sum = self.sum();
-        let pace = match arguments.rate {
-            Some(rate) => format!("{rate} messages/s over {}", connections(arguments.connections)),
-            None => format!(
-                "{} in flight on each of {}",
-                arguments.window,
-                connections(arguments.connections)
-            ),
-        };
-        writeln!(out, "{} for {:.1} s, {pace}\n", arguments.connect, self.seconds())?;
-        let mut line = |name: &str, count: u64, what: &str| {
+        for (name, count, what) in [
+            ("sent", sum.sent, ""),
+            ("answered", sum.answered(), ""),
+            ("  approved", sum.approved, ""),
+            ("  declined", sum.declined, "by another code than 91"),
+            ("  refused", sum.refused, "91 at once"),
+            ("  overdue", sum.overdue, "91 after a wait"),
+            ("  other", sum.other, "without a code"),
+            ("unanswered", sum.unanswered(), ""),
+            ("unmatched", tally.unmatched, "answers that fit nothing that was awaited"),
+            ("unsent", tally.unsent, "met a closed connection, or came too late"),
+            ("retries", tally.retries, "sent again with a new number after a 91"),
+            ("repeats", tally.repeats, "sent again as they were, without an answer"),
+            ("closed connections", tally.closed, "by the other side"),
+        ] {
+            // What needs words is no part of an ordinary run.
             if count > 0 || what.is_empty() {
-                writeln!(out, "  {name:<22}{count:>12}  {what}")
-            } else {
-                Ok(())
+                writeln!(out, "{}", format!("  {name:<22}{count:>12}  {what}").trim_end())?;
             }
-        };
-        line("sent", sum.sent, "")?;
-        line("answered", sum.answered(), "")?;
-        line("  approved", sum.approved, "")?;
-        line("  declined", sum.declined, "by another code than 91")?;
-        line("  refused", sum.refused, "91 at once")?;
-        line("  overdue", sum.overdue, "91 after a wait")?;
-        line("  other", sum.other, "without a code")?;
-        line("unanswered", sum.unanswered(), "")?;
-        line("unmatched", tally.unmatched, "answers that fit nothing that was awaited")?;
-        line("unsent", tally.unsent, "met a closed connection, or came too late")?;
-        line("retries", tally.retries, "sent again with a new number after a 91")?;
-        line("repeats", tally.repeats, "sent again as they were, without an answer")?;
-        line("closed connections", tally.closed, "by the other side")?;
-        writeln!(out, "\n  {:<22}{:>12.0}", "messages/s", self.per_second(sum.answered()))?;
-        write!(out, "\n  {:<22}{:>12}", "latency", "count")?;
+        }
+        Ok(())
+    }
+
+    fn latencies(&self, out: &mut impl Write) -> io::Result<()> {
+        write!(out, "  {:<22}{:>12}", "latency", "count")?;
         SHARES.iter().try_for_each(|(name, _)| write!(out, "{name:>10}"))?;
         writeln!(out)?;
         for (name, latencies) in [
-            ("host's answers", &tally.host),
-            ("refused at once", &tally.refused),
-            ("overdue", &tally.overdue),
+            ("host's answers", &self.tally.host),
+            ("refused at once", &self.tally.refused),
+            ("overdue", &self.tally.overdue),
         ] {
             if latencies.count() > 0 {
                 write!(out, "  {name:<22}{:>12}", latencies.count())?;
@@ -130,34 +146,34 @@ impl Report<'_> {
                 writeln!(out)?;
             }
         }
-        let share = tally.usage.share() * 100.0;
+        Ok(())
+    }
+
+    fn itself(&self, out: &mut impl Write) -> io::Result<()> {
+        let usage = self.tally.usage;
+        let (busy, waiting) = (usage.share() * 100.0, usage.waiting_share());
+        let nanos = self.nanos_per_message();
         writeln!(
             out,
-            "\n  this network itself: busy {share:.0} % of the time, {:.0} ns of CPU a message",
-            self.nanos_per_message()
+            "\n  this network itself: busy {busy:.0} % of the time, {nanos:.0} ns of CPU a message"
         )?;
         if self.is_saturated() {
             writeln!(
                 out,
-                "\n  WARNING: the network was saturated (busy {share:.0} %). What is measured here is \
+                "\n  WARNING: the network was saturated (busy {busy:.0} %). What is measured here is \
                  its own limit:\n  send from several processes, or less."
             )?;
         }
-        let waiting = tally.usage.waiting_share();
         if waiting > CROWDED {
             writeln!(
                 out,
                 "\n  NOTE: for {:.0} % of the time it was ready to work and others had the processors; \
-                 that is in the\n  latencies.",
+                 that is in\n  the latencies.",
                 waiting * 100.0
             )?;
         }
         Ok(())
     }
-}
-
-fn connections(count: u64) -> String {
-    if count == 1 { "1 connection".to_owned() } else { format!("{count} connections") }
 }
 
 fn latencies(latencies: &Latencies) -> Value {
@@ -183,5 +199,47 @@ fn shown(duration: Duration) -> String {
         us @ ..1_000.0 => format!("{us:.0} us"),
         us @ ..100_000.0 => format!("{:.1} ms", us / 1e3),
         us => format!("{:.0} ms", us / 1e3),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peers::Usage;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    fn told(busy_ms: u64, waiting_ms: u64) -> (String, Value) {
+        let line = Line::parse_from(["network", "--connect", "127.0.0.1:9"]);
+        let [wall, cpu, waiting] = [1_000, busy_ms, waiting_ms].map(Duration::from_millis);
+        let tally = Tally { usage: Usage { wall, cpu, waiting }, ..Tally::default() };
+        let report = Report { arguments: &line.arguments, tally: &tally };
+        let (mut text, mut json) = (Vec::new(), Vec::new());
+        report.text(&mut text).unwrap();
+        report.json(&mut json).unwrap();
+        (String::from_utf8(text).unwrap(), serde_json::from_slice(&json).unwrap())
+    }
+
+    #[test]
+    fn a_network_that_was_the_limit_itself_says_so() {
+        let (text, json) = told(950, 20);
+        assert!(text.contains("WARNING: the network was saturated (busy 95 %)"), "{text}");
+        assert!(!text.contains("NOTE"), "{text}");
+        assert_eq!((&json["saturated"], &json["cpu_utilisation"]), (&json!(true), &json!(0.95)));
+        let (text, json) = told(500, 300);
+        assert!(!text.contains("WARNING") && text.contains("NOTE: for 30 % of the time"), "{text}");
+        assert_eq!((&json["saturated"], &json["cpu_wait_share"]), (&json!(false), &json!(0.3)));
+        assert!(text.lines().all(|line| line.len() <= 100), "{text}");
+    }
+
+    #[test]
+    fn a_run_without_messages_has_a_report() {
+        let (text, json) = told(0, 0);
+        assert!(text.contains("sent") && json["host_answers"]["p99_us"].is_null(), "{text}");
     }
 }
