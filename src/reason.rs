@@ -10,7 +10,7 @@ pub enum Reason {
     Limit,
     /// Too much is in flight, or the way to the host is nearly full. The host never saw it.
     Overload,
-    /// No connection to the host is up. The host never saw it.
+    /// No connection to the host is up, or the process ends. The host never saw it.
     Unavailable,
     /// The connection it was written to was lost and nothing came by the deadline: outcome unknown.
     Lost,

@@ -10,6 +10,7 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
@@ -108,6 +109,69 @@ fn what_is_in_flight_at_the_end_of_the_grace_is_answered_by_the_host_or_at_the_d
         assert_eq!(proxy.wait().code(), Some(0), "{signal}");
         assert_eq!(proxy.log_lines(&["ERROR"]), 0);
     }
+}
+
+/// Hundreds of them: each is answered once, by whoever is in time.
+#[test]
+fn hundreds_of_requests_in_flight_are_each_answered_once_at_the_end() {
+    const SALES: u32 = 300;
+    let (mut proxy, mut at_host) = start("0s", "3s");
+    let mut terminals = [session(&proxy), session(&proxy), session(&proxy)];
+    for stan in 1..=SALES {
+        terminals[stan as usize % 3].send(&sale(stan).encode());
+    }
+    for _ in 1..=SALES {
+        at_host.receive();
+    }
+    proxy.signal("TERM");
+    wait_until_stopping(&proxy);
+    for stan in (1..=SALES).filter(|stan| stan % 2 == 0) {
+        at_host.send(&sale(stan).answer("00").encode());
+    }
+    let mut answered = BTreeSet::new();
+    for terminal in &mut terminals {
+        for _ in 0..SALES / 3 {
+            let answer = terminal.receive_message();
+            let stan: u32 = answer.get(11).unwrap().parse().unwrap();
+            assert!(answered.insert(stan), "answered twice: {stan}");
+            // The host may have been too late on a busy machine.
+            let by_host = stan % 2 == 0 && answer == sale(stan).answer("00");
+            assert!(by_host || answer.get(39) == Some("91"), "{stan}");
+        }
+        terminal.expect_end();
+    }
+    assert_eq!(answered.len(), SALES as usize);
+    assert_eq!(proxy.wait().code(), Some(0));
+    assert_eq!(proxy.log_lines(&["ERROR"]), 0);
+}
+
+/// Dropped unanswered, it would cost its sender the whole of a time-out.
+#[test]
+fn what_comes_while_the_last_answers_are_waited_for_meets_no_host_and_is_answered_at_once() {
+    let (mut proxy, mut at_host) = start("0s", "50s");
+    let (mut waiting, mut other) = (session(&proxy), session(&proxy));
+    waiting.send(&sale(1).encode());
+    assert_eq!(at_host.receive_message(), sale(1));
+    proxy.signal("TERM");
+    // It is owed nothing, and is told so when nothing more is forwarded.
+    other.expect_end();
+    waiting.send(&sale(2).mti("0420").encode());
+    for stan in [3, 4] {
+        waiting.send(&sale(stan).encode());
+        let answer = waiting.receive_message();
+        assert_eq!((answer.get(0), answer.get(39)), (Some("0110"), Some("91")));
+        assert_eq!(answer.get(37), sale(stan).get(37));
+    }
+    let unavailable = [r#"reason="unavailable""#];
+    assert_eq!(proxy.metric_sum("tollgate_rejects_total", &unavailable), 2.0);
+    assert_eq!(proxy.metric_sum("tollgate_unsent_total", &[]), 1.0);
+    at_host.send(&sale(1).answer("00").encode());
+    assert_eq!(waiting.receive_message(), sale(1).answer("00"));
+    waiting.expect_end();
+    // Nothing of it reached the host.
+    at_host.expect_end();
+    assert_eq!(proxy.wait().code(), Some(0));
+    assert_eq!(proxy.log_lines(&["ERROR"]), 0);
 }
 
 #[test]

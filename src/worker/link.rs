@@ -101,7 +101,7 @@ pub(super) struct Link {
     faults: Throttle,
     ups: Throttle,
     downs: Throttle,
-    /// Nothing more is taken; what is in flight is still answered.
+    /// Nothing more goes to the host; what is in flight is still answered.
     draining: bool,
 }
 
@@ -258,9 +258,11 @@ impl Link {
 
     // Shutdown.
 
-    /// Takes nothing more from any session; what is in flight is still answered.
+    /// Forwards nothing more. What is in flight is still answered, and what its sessions send
+    /// meanwhile meets no host: dropped unanswered, it would cost its sender the whole of a time-out.
     pub(super) fn drain(&mut self) {
         self.draining = true;
+        self.port.close_the_way();
         let sessions: Vec<_> = self.port.session_ids().collect();
         for id in sessions {
             if let Some(session) = self.port.session_mut(id) {

@@ -116,6 +116,8 @@ pub(super) struct Port {
     active: Option<ConnectionId>,
     queue: HostQueue,
     host_framing: Framing,
+    /// What sessions send finds no way to the host any more.
+    way_closed: bool,
     recorder: Recorder,
 }
 
@@ -135,6 +137,7 @@ impl Port {
             active: None,
             queue: HostQueue::new(host_framing, HOST_QUEUE_BYTES_MAX),
             host_framing,
+            way_closed: false,
             recorder,
         }
     }
@@ -305,9 +308,18 @@ impl Port {
         self.active
     }
 
+    /// Nothing more of what sessions send goes to the host.
+    pub(super) const fn close_the_way(&mut self) {
+        self.way_closed = true;
+    }
+
+    const fn is_way_open(&self) -> bool {
+        self.active.is_some() && !self.way_closed
+    }
+
     /// Whether a session may be offered the way to the host again.
     pub(super) fn has_room(&self) -> bool {
-        self.active.is_none() || self.queue.fill(0) == Fill::Open
+        !self.is_way_open() || self.queue.fill(0) == Fill::Open
     }
 
     pub(super) const fn queued_bytes(&self) -> usize {
@@ -326,7 +338,7 @@ impl Port {
 
 impl Sink for Port {
     fn room(&self, frame_bytes: usize) -> Room {
-        if self.active.is_none() {
+        if !self.is_way_open() {
             return Room::Down;
         }
         match self.queue.fill(frame_bytes) {

@@ -106,7 +106,7 @@ impl Recorder {
                     let link = &self.link;
                     warn!(
                         %link, more,
-                        "host unreachable: a message that may not be answered here meets silence, \
+                        "no way to the host: a message that may not be answered here meets silence, \
                          its sender will repeat it"
                     );
                 }

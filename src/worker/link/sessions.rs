@@ -59,7 +59,8 @@ impl Link {
         id: SessionId,
         buffer: &mut ReadBuffer,
     ) -> Next {
-        if self.draining {
+        if self.draining && self.has_what_it_is_owed(id) {
+            // It was told that nothing more comes: an answer would not reach it.
             buffer.consume(buffer.unread().len());
             return Next::Read;
         }
@@ -153,14 +154,19 @@ impl Link {
         if session.broken {
             return self.close_session(id, "gone before it had all its answers");
         }
-        let done = session.out.pending().is_empty() && self.exchange.owed(id) == 0;
-        match (done, session.at_end) {
+        match (self.has_what_it_is_owed(id), session.at_end) {
             (false, _) => {}
             (true, true) => self.close_session(id, "ended by its peer"),
             // Closing now, with bytes unread, would be a reset, and some systems then take from the
             // peer what it has not read yet. It is told that nothing more comes, and heard out.
             (true, false) => session.finish(),
         }
+    }
+
+    /// Whether every answer that a session may expect was written to it.
+    fn has_what_it_is_owed(&self, id: SessionId) -> bool {
+        let written = self.port.session(id).is_none_or(|session| session.out.pending().is_empty());
+        written && self.exchange.owed(id) == 0
     }
 
     /// tollgate closes a session for a fault of its peer.
