@@ -100,8 +100,9 @@ impl Target {
     }
 }
 
-/// Waits between attempts: exponential with full jitter, so that a host that comes back is not met
-/// by all its links in one moment.
+/// Waits between attempts: exponential, the upper half of each drawn by lot, so that a host that comes
+/// back is not met by all its links in one moment, and one that takes every connection up and ends it
+/// is not dialled in a burst when the lots are short.
 #[derive(Debug, Default)]
 pub struct Backoff {
     attempts: u32,
@@ -112,8 +113,8 @@ impl Backoff {
     pub fn next(&mut self, random: u64) -> Duration {
         let ceiling = BACKOFF_FIRST.saturating_mul(1 << self.attempts.min(10)).min(BACKOFF_MAX);
         self.attempts = self.attempts.saturating_add(1);
-        let ceiling_micros = u64::try_from(ceiling.as_micros()).unwrap_or(u64::MAX);
-        Duration::from_micros(random % (ceiling_micros + 1))
+        let half_micros = u64::try_from(ceiling.as_micros() / 2).unwrap_or(u64::MAX / 2);
+        Duration::from_micros(half_micros + random % (half_micros + 1))
     }
 
     /// A connection was of use: the next loss is the first again.
@@ -127,21 +128,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_wait_grows_from_attempt_to_attempt_and_never_beyond_its_ceiling() {
+    fn the_wait_grows_from_attempt_to_attempt_and_is_the_upper_half_of_its_ceiling_by_lot() {
+        let mut ceiling = BACKOFF_FIRST;
+        for attempts in 0..40 {
+            let waits: Vec<_> = (0..10_000_u64)
+                .map(|draw| Backoff { attempts }.next(draw.wrapping_mul(0x9E37_79B9_7F4A_7C15)))
+                .collect();
+            assert!(waits.iter().all(|wait| (ceiling / 2..=ceiling).contains(wait)), "{attempts}");
+            assert!(waits.iter().any(|wait| *wait < ceiling * 11 / 20), "{attempts}");
+            assert!(waits.iter().any(|wait| *wait > ceiling * 19 / 20), "{attempts}");
+            ceiling = (ceiling * 2).min(BACKOFF_MAX);
+        }
+    }
+
+    #[test]
+    fn a_connection_that_was_of_use_begins_anew() {
         let mut backoff = Backoff::default();
-        let longest: Vec<_> = (0..9)
-            .map(|_| {
-                let attempts = backoff.attempts;
-                let waits = (0..10_000_u64).map(|draw| {
-                    Backoff { attempts }.next(draw.wrapping_mul(0x9E37_79B9_7F4A_7C15))
-                });
-                backoff.attempts += 1;
-                waits.max().unwrap()
-            })
-            .collect();
-        assert!(longest[0] <= BACKOFF_FIRST && longest[0] > BACKOFF_FIRST / 2);
-        assert!(longest[1] > BACKOFF_FIRST);
-        assert!(longest.iter().all(|wait| *wait <= BACKOFF_MAX));
-        assert!(longest[8] > BACKOFF_MAX / 2);
+        (0..20).for_each(|_| drop(backoff.next(0)));
+        assert_eq!(backoff.next(0), BACKOFF_MAX / 2);
+        backoff.reset();
+        assert_eq!(backoff.next(0), BACKOFF_FIRST / 2);
     }
 }
