@@ -85,7 +85,9 @@ impl Doorkeeper {
                 self.listener = Some(listener);
             }
             Err(error) => {
-                warn!(%link, %address, %error, "cannot listen again yet");
+                if let Some(more) = self.failures.pass(self.clock.now()) {
+                    warn!(%link, %address, %error, more, "cannot listen again yet");
+                }
                 sleep(RETRY).await;
             }
         }
