@@ -46,7 +46,7 @@ impl Socket {
     /// When nobody accepts there, or not in time.
     pub async fn dial(address: SocketAddr, timeout: Duration) -> io::Result<Self> {
         match tokio::time::timeout(timeout, TcpStream::connect(address)).await {
-            Ok(stream) => Self::new(stream?),
+            Ok(stream) => Self::new(not_ourselves(stream?)?),
             Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no answer to the connection")),
         }
     }
@@ -72,6 +72,15 @@ impl Socket {
         let (reader, writer) = TcpStream::from_std(self.0)?.into_split();
         Ok((Reader(reader), Writer(writer)))
     }
+}
+
+/// Where nobody listens, a system may give a connection the very port that it is to lead to. It then
+/// leads to itself, and what is written to it comes back as if the host said it.
+fn not_ourselves(stream: TcpStream) -> io::Result<TcpStream> {
+    if stream.local_addr()? == stream.peer_addr()? {
+        return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens there"));
+    }
+    Ok(stream)
 }
 
 /// The half that is read.
@@ -168,6 +177,16 @@ mod tests {
                 assert!(socket.keepalive().unwrap());
             }
         });
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_leads_to_itself_is_none() {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind("127.0.0.1:0".parse().unwrap()).unwrap();
+        let address = socket.local_addr().unwrap();
+        let stream = socket.connect(address).await.unwrap();
+        let refused = not_ourselves(stream).unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
     }
 
     #[tokio::test]
