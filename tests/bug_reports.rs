@@ -18,8 +18,12 @@ mod support;
 
 #[path = "bug_reports/content.rs"]
 mod content;
+#[path = "bug_reports/correlation.rs"]
+mod correlation;
 #[path = "bug_reports/echoes.rs"]
 mod echoes;
+#[path = "bug_reports/growth.rs"]
+mod growth;
 #[path = "bug_reports/keepalives.rs"]
 mod keepalives;
 #[path = "bug_reports/lengths.rs"]
@@ -28,8 +32,12 @@ mod lengths;
 mod play;
 #[path = "bug_reports/reports.rs"]
 mod reports;
+#[path = "bug_reports/severity.rs"]
+mod severity;
 #[path = "bug_reports/slow.rs"]
 mod slow;
+#[path = "bug_reports/storms.rs"]
+mod storms;
 #[path = "bug_reports/streams.rs"]
 mod streams;
 #[path = "bug_reports/too_long.rs"]

@@ -2,6 +2,9 @@
 //! leaves behind.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test states its expectations")]
 
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::Duration;
 
 use proptest::prelude::{any, prop, prop_assert, prop_assert_eq, proptest};
@@ -223,6 +226,36 @@ fn a_key_without_a_slot_is_served_by_a_shared_bucket_and_counted() {
     let total: usize = (0..1_000).map(|n| admitted(&policy, &shop(&format!("X{n}")), 1)).sum();
     assert_eq!(total, 64, "each overflow bucket has one burst");
     assert_eq!((policy.keys_in_use(LimitIx(0)), policy.overflowed(LimitIx(0))), (3, 1_000));
+}
+
+/// Were the first use of a key to make two buckets, the second would hide what the first has spent.
+#[test]
+fn threads_that_meet_on_a_new_key_share_one_bucket() {
+    const THREADS: usize = 64;
+    const MERCHANTS: usize = 100;
+    let rule = Rule { keys_max: 1_000, ..rule("m", Per::MERCHANT, 10.0) };
+    let policy = Policy::new(&[rule], &[], THREADS, 7, NOW).unwrap();
+    let start = Barrier::new(THREADS);
+    let admitted: [AtomicUsize; MERCHANTS] = std::array::from_fn(|_| AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let (policy, start, admitted) = (&policy, &start, &admitted);
+            scope.spawn(move || {
+                for (merchant, admitted) in admitted.iter().enumerate() {
+                    let traffic = shop(&format!("NEW{merchant}"));
+                    start.wait();
+                    let _turn = policy.turn(number);
+                    if policy.decide(&traffic, NOW).refused_by.is_none() {
+                        admitted.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    let admitted: Vec<usize> = admitted.iter().map(|count| count.load(Ordering::Relaxed)).collect();
+    assert_eq!(admitted, [10; MERCHANTS]);
+    assert_eq!(policy.keys_in_use(LimitIx(0)), MERCHANTS);
+    assert_eq!(policy.overflowed(LimitIx(0)), 0);
 }
 
 #[test]

@@ -14,6 +14,7 @@ use support::house::{House, Plan, key, limit, limit_in};
 use support::message::Message;
 use support::peer::Peer;
 use support::wait_for;
+use tollgate::clock::{Clock, Moment};
 
 const CARD: &str = "4111111111111111";
 const OTHER_CARD: &str = "5555555555554444";
@@ -225,6 +226,33 @@ fn an_empty_bucket_fills_again() {
         wait_for("a token again", || scene.sale(CARD, "A").then_some(()));
     }
     assert!(scene.limited("bin", "reject") >= 3.0);
+}
+
+/// A refusal leaves the bucket as it was, so that whoever goes on asking is not shut out for ever.
+#[test]
+fn a_key_that_is_asked_for_without_pause_still_gets_its_rate_and_its_reversals_always_pass() {
+    const ADMITTED: u32 = 20;
+    const RATE: f64 = 50.0;
+    let sections = limit("bin", "bin", 1).replace("rate = 0.001", &format!("rate = {RATE:?}"));
+    let mut scene = Scene::of(&Plan { sections, ..Plan::default() });
+    let clock = Clock::start();
+    let (mut admitted, mut refused) = (0, 0);
+    while admitted < ADMITTED {
+        if !scene.sale(CARD, "A") {
+            refused += 1;
+            continue;
+        }
+        admitted += 1;
+        let reversal = Message::sale(CARD, scene.stan).mti("0420");
+        scene.terminal.send(&reversal.encode());
+        assert_eq!(scene.house.at_host.receive_message(), reversal);
+        scene.house.at_host.send(&reversal.answer("00").encode());
+        assert_eq!(scene.terminal.receive_message(), reversal.answer("00"));
+    }
+    assert!(refused > 0, "asked for too slowly to show anything");
+    // The time is taken around all of it, so that the bound holds on any machine.
+    let seconds = clock.now().since(Moment::START).as_secs_f64();
+    assert!(f64::from(admitted) <= 1.0 + RATE * seconds, "{admitted} in {seconds} s");
 }
 
 #[test]

@@ -7,12 +7,19 @@ use crate::support::framing::Framing;
 use crate::support::header::Header;
 
 /// Reports of the fixture, in its order.
-const IDS: [&str; 35] = [
+const IDS: [&str; 74] = [
     "BR001", "BR003", "BR005", "BR008", "BR010", "BR012", "BR014", "BR016", "BR018", "BR021",
-    "BR023", "BR025", "BR027", "BR029", "BR031", "BR033", "BR035", "BR057", "BR059", "BR061",
-    "BR063", "BR064", "BR067", "BR069", "BR071", "BR072", "BR075", "BR077", "BR079", "BR080",
-    "BR122", "BR124", "BR131", "BR133", "BR139",
+    "BR023", "BR025", "BR027", "BR029", "BR031", "BR033", "BR035", "BR038", "BR040", "BR042",
+    "BR044", "BR046", "BR049", "BR051", "BR053", "BR055", "BR057", "BR059", "BR061", "BR063",
+    "BR064", "BR067", "BR069", "BR071", "BR072", "BR075", "BR077", "BR079", "BR080", "BR082",
+    "BR084", "BR086", "BR087", "BR089", "BR090", "BR092", "BR094", "BR096", "BR098", "BR100",
+    "BR102", "BR104", "BR107", "BR109", "BR111", "BR113", "BR115", "BR117", "BR118", "BR120",
+    "BR122", "BR124", "BR126", "BR128", "BR130", "BR131", "BR133", "BR135", "BR137", "BR139",
+    "BR141", "BR143", "BR145", "BR147",
 ];
+
+/// How many of them wait, and for what. Who builds it takes its number away, and plays them.
+const WAITING: [(&str, usize); 3] = [("store", 14), ("replay", 2), ("reload", 3)];
 
 pub static REPORTS: LazyLock<Reports> =
     LazyLock::new(|| Reports::read(include_str!("../../fixtures/bug_reports/reports.toml")));
@@ -27,6 +34,10 @@ pub struct Report {
     pub cases: Vec<Case>,
     /// Tests elsewhere: `file: function`.
     played_by: Vec<String>,
+    /// Benches: `file: function`.
+    measured_by: Vec<String>,
+    /// What has to be there before it can be played.
+    waits_for: Option<String>,
 }
 
 /// A message of a dialect that has no fault, and its answer; both without header.
@@ -156,6 +167,8 @@ fn report(mut keys: Keys) -> Report {
         id: keys.text("id"),
         cases: keys.tables("case").into_iter().map(case).collect(),
         played_by: keys.texts("played_by"),
+        measured_by: keys.texts("measured_by"),
+        waits_for: keys.may_text("waits_for"),
     };
     for said in ["kind", "one_line", "link"] {
         assert!(!keys.text(said).is_empty(), "{} has no {said}", report.id);
@@ -269,19 +282,38 @@ fn number(value: &toml::Value) -> usize {
 }
 
 #[test]
-fn every_report_is_there_and_is_played() {
+fn every_report_is_there_and_is_played_or_waits() {
     let ids: Vec<&str> = REPORTS.all.iter().map(|report| report.id.as_str()).collect();
     assert_eq!(ids, IDS);
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let read = |file: &str| std::fs::read_to_string(here.join(file)).unwrap();
+    let read = |file: &str| {
+        std::fs::read_to_string(here.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+    };
     let players = ["content", "lengths"].map(|file| read(&format!("tests/bug_reports/{file}.rs")));
     for report in &REPORTS.all {
+        let has_cases = !report.cases.is_empty();
         let played = players.iter().any(|player| player.contains(&format!("\"{}\"", report.id)));
-        assert_eq!(played, !report.cases.is_empty(), "{}", report.id);
-        assert_ne!(played, !report.played_by.is_empty(), "{}", report.id);
+        assert_eq!(played, has_cases, "{}", report.id);
+        let ways = [has_cases, !report.played_by.is_empty(), report.waits_for.is_some()];
+        assert_eq!(ways.iter().filter(|way| **way).count(), 1, "{}: {ways:?}", report.id);
+        assert!(report.measured_by.is_empty() || !report.played_by.is_empty(), "{}", report.id);
         for test in &report.played_by {
             let (file, name) = test.split_once(": ").unwrap();
             assert!(read(file).contains(&format!("#[test]\nfn {name}()")), "{test}");
         }
+        for bench in &report.measured_by {
+            let (file, name) = bench.split_once(": ").unwrap();
+            assert!(read(file).contains(&format!("\nfn {name}(bencher: Bencher)")), "{bench}");
+        }
     }
+}
+
+#[test]
+fn what_waits_is_counted() {
+    let waiting = |what| {
+        REPORTS.all.iter().filter(|report| report.waits_for.as_deref() == Some(what)).count()
+    };
+    assert_eq!(WAITING.map(|(what, _)| (what, waiting(what))), WAITING);
+    let all = REPORTS.all.iter().filter(|report| report.waits_for.is_some()).count();
+    assert_eq!(all, WAITING.iter().map(|(_, count)| count).sum::<usize>());
 }

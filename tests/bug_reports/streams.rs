@@ -1,7 +1,7 @@
 //! Reports about what stands behind something else in a session: the answer behind the end of what
 //! it says, and good messages behind a bad one.
 
-use crate::support::house::{House, Plan};
+use crate::support::house::{House, Plan, SOCKETS};
 use crate::support::message::{Layout, Message};
 use crate::support::wait_for;
 
@@ -32,6 +32,38 @@ fn a_session_that_has_said_all_it_has_to_say_still_gets_its_answer() {
     assert_eq!(terminal.receive(), encode(&sale(1).answer("00")));
     terminal.expect_end();
     wait_for("nothing is in flight", || (inflight(&house) == 0.0).then_some(()));
+}
+
+/// BR035 on the host's side: what it says before its end is heard, and what it has not answered by
+/// then it never will.
+#[test]
+fn a_host_that_has_said_all_it_has_to_say_is_heard_out_and_nothing_is_sent_to_it_again() {
+    let mut house = Plan { deadline: "150ms", ..Plan::default() }.start();
+    let mut terminal = house.terminal();
+    let advice = Message::sale(CARD, 1).mti("0120");
+    let sale = |stan| Message::sale(CARD, stan);
+    for message in [advice.clone(), sale(2)] {
+        terminal.send(&message.encode());
+        assert_eq!(house.at_host.receive_message(), message);
+    }
+    assert_eq!(terminal.receive_message().get(39), Some("91"));
+    terminal.send(&sale(3).encode());
+    assert_eq!(house.at_host.receive_message(), sale(3));
+    house.at_host.send(&advice.answer("00").encode());
+    house.at_host.half_close();
+    let mut heard = [terminal.receive_message(), terminal.receive_message()];
+    // Its deadline may have passed before the host answered the advice.
+    heard.sort_by_key(|answer| answer.get(0) != Some("0130"));
+    assert_eq!(heard[0], advice.answer("00"));
+    assert_eq!((heard[1].get(11), heard[1].get(39)), (Some("000003"), Some("91")));
+    house.at_host.expect_end();
+    let mut at_host = house.host.accept();
+    house.proxy.wait_for_gauge(SOCKETS, 1.0);
+    let advice = Message::sale(CARD, 4).mti("0120");
+    terminal.send(&advice.encode());
+    assert_eq!(at_host.receive_message(), advice);
+    at_host.send(&advice.answer("00").encode());
+    assert_eq!(terminal.receive_message(), advice.answer("00"));
 }
 
 #[test]
