@@ -1,6 +1,6 @@
 //! Messages that come back with Visa's reject header.
 
-use crate::support::header::Header;
+use crate::support::header::{Header, rejected};
 use crate::support::house::limit;
 use crate::support::message::Message;
 use crate::support::peer::Framing;
@@ -16,15 +16,6 @@ fn way(sections: String) -> Way {
 
 fn visa(message: &Message) -> Vec<u8> {
     Header::Visa.before(&message.encode())
-}
-
-/// A frame as it comes back: behind a header of 26 bytes that holds the code 0143.
-fn rejected(frame: &[u8]) -> Vec<u8> {
-    let mut header = [0; 26];
-    header[..2].copy_from_slice(&[26, 0x81]);
-    header[3..5].copy_from_slice(&u16::try_from(26 + frame.len()).unwrap().to_be_bytes());
-    header[22..].copy_from_slice(&[0x80, 0x00, 0x01, 0x43]);
-    [&header, frame].concat()
 }
 
 #[track_caller]

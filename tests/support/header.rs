@@ -96,3 +96,12 @@ impl Header {
         }
     }
 }
+
+/// A frame with a Visa header as it comes back: behind a reject header of 26 bytes with the code 0143.
+pub fn rejected(frame: &[u8]) -> Vec<u8> {
+    let mut header = [0; 26];
+    header[..2].copy_from_slice(&[26, 0x81]);
+    header[3..5].copy_from_slice(&u16::try_from(26 + frame.len()).unwrap().to_be_bytes());
+    header[22..].copy_from_slice(&[0x80, 0x00, 0x01, 0x43]);
+    [&header, frame].concat()
+}
