@@ -107,7 +107,7 @@ fn the_page_holds_every_metric_of_the_table_under_its_labels_and_no_other() {
 #[test]
 fn what_is_no_page_is_not_found() {
     let house = Plan::default().start();
-    for page in ["/", "/metric", "/metrics/", "/status"] {
+    for page in ["/", "/metric", "/metrics/", "/status/", "/status/visa"] {
         assert!(!house.proxy.page(page).0, "{page}");
     }
     assert!(house.proxy.page("/healthz").0);

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::clock::Moment;
-use crate::limits::{Bucket, LimitIx, Policy, Standing};
+use crate::limits::{Bucket, Dimension, LimitIx, Per, Policy, Standing};
 use crate::traffic::{Bin, Class, LinkId, Mcc, MerchantId, Operation, TerminalId, Traffic};
 
 /// Why a query has no answer. It never repeats the query.
@@ -25,6 +25,12 @@ pub(super) enum QueryError {
     /// The limit is kept by something that the query does not name.
     #[error("the limit is kept per {0}, which the query does not name")]
     Lacks(&'static str),
+    /// A merchant or a terminal of nobody knows whom.
+    #[error("merchants and terminals go by their acquirer; name it too, empty for those without")]
+    Acquirer,
+    /// Shorter BINs than that have no bucket.
+    #[error("the limit is kept per bin of {0} digits, of which the query names fewer")]
+    BinDigits(u8),
     /// Nothing is kept of it.
     #[error("the limit is off")]
     Off,
@@ -32,13 +38,31 @@ pub(super) enum QueryError {
 
 /// The bucket that a query names.
 pub(super) fn of_query(policy: &Policy, query: &str, now: Moment) -> Result<Value, QueryError> {
-    let (limit, traffic) = read(policy, query)?;
+    let Asked { limit, traffic, named, bin_digits } = read(policy, query)?;
     let rule = policy.limits().get(usize::from(limit.0)).ok_or(QueryError::Limit)?;
+    if let Some(dimension) = rule.per.iter().find(|dimension| !named.has(*dimension)) {
+        return Err(QueryError::Lacks(dimension.name()));
+    }
     match policy.bucket(limit, &traffic, now).ok_or(QueryError::Limit)? {
+        Standing::Applies(_) if rule.per.has(Dimension::Bin) && bin_digits < rule.bin_digits => {
+            Err(QueryError::BinDigits(rule.bin_digits))
+        }
         Standing::Applies(bucket) => Ok(shown(&rule.name, &bucket)),
         Standing::Lacks(dimension) => Err(QueryError::Lacks(dimension.name())),
         Standing::Off | Standing::NotFor(_) => Err(QueryError::Off),
     }
+}
+
+/// What a query asks for.
+struct Asked {
+    limit: LimitIx,
+    /// A message with the values that are named.
+    traffic: Traffic,
+    /// The dimensions of these values. Every message has an operation and a link, but not every query
+    /// means one.
+    named: Per,
+    /// How many digits of the BIN are named.
+    bin_digits: u8,
 }
 
 fn shown(limit: &str, bucket: &Bucket) -> Value {
@@ -53,24 +77,29 @@ fn shown(limit: &str, bucket: &Bucket) -> Value {
     })
 }
 
-/// The limit, and a message with the values that are named.
-fn read(policy: &Policy, query: &str) -> Result<(LimitIx, Traffic), QueryError> {
+fn read(policy: &Policy, query: &str) -> Result<Asked, QueryError> {
     let mut traffic = Traffic::new(LinkId(0), Class::Standard, Operation::Other);
     let (mut limit, mut acquirer, mut merchant, mut terminal) = (None, None, None, None);
+    let (mut named, mut bin_digits) = (Per::NOTHING, 0);
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
+        let dimension = Dimension::ALL.into_iter().find(|dimension| dimension.name() == name);
+        named = dimension.map_or(named, |dimension| named.and(Per::of(&[dimension])));
         match &*name {
             "limit" => limit = Some(value),
             "acquirer" => acquirer = Some(value),
             "merchant" => merchant = Some(value),
             "terminal" => terminal = Some(value),
-            "bin" => traffic.bin = Some(bin(&value).ok_or(QueryError::Value("bin"))?),
+            "bin" => {
+                let (bin, digits) = bin(&value).ok_or(QueryError::Value("bin"))?;
+                (traffic.bin, bin_digits) = (Some(bin), digits);
+            }
             "mcc" => {
                 let mcc = Mcc::from_ascii(value.as_bytes());
                 traffic.mcc = Some(mcc.ok_or(QueryError::Value("mcc"))?);
             }
             "operation" => {
-                let named = Operation::ALL.into_iter().find(|operation| operation.name() == value);
-                traffic.operation = named.ok_or(QueryError::Value("operation"))?;
+                let of_name = Operation::ALL.into_iter().find(|one| one.name() == value);
+                traffic.operation = of_name.ok_or(QueryError::Value("operation"))?;
             }
             "link" => {
                 let place = policy.links().iter().position(|link| *link == value);
@@ -80,22 +109,26 @@ fn read(policy: &Policy, query: &str) -> Result<(LimitIx, Traffic), QueryError> 
             _ => return Err(QueryError::Parameter),
         }
     }
+    if acquirer.is_none() && (merchant.is_some() || terminal.is_some()) {
+        return Err(QueryError::Acquirer);
+    }
     let acquirer = acquirer.unwrap_or_default();
     let of_acquirer = acquirer.as_bytes();
     traffic.merchant = merchant.and_then(|name| MerchantId::new(of_acquirer, name.as_bytes()));
     traffic.terminal = terminal.and_then(|name| TerminalId::new(of_acquirer, name.as_bytes()));
-    let named = limit.and_then(|name| policy.limits().iter().position(|rule| rule.name == name));
-    let limit = named.and_then(|place| u8::try_from(place).ok()).ok_or(QueryError::Limit)?;
-    Ok((LimitIx(limit), traffic))
+    let place = limit.and_then(|name| policy.limits().iter().position(|rule| rule.name == name));
+    let limit = place.and_then(|place| u8::try_from(place).ok()).ok_or(QueryError::Limit)?;
+    Ok(Asked { limit: LimitIx(limit), traffic, named, bin_digits })
 }
 
-/// Six to eight leading digits of a card number; those that are missing do not matter to a limit of
-/// so many digits.
-fn bin(text: &str) -> Option<Bin> {
-    let readable = (6..=Bin::DIGITS).contains(&text.len());
-    if !readable || !text.bytes().all(|byte| byte.is_ascii_digit()) {
+/// Six to eight leading digits of a card number, and how many they are. Those that are missing do not
+/// matter to a limit of so many digits.
+fn bin(text: &str) -> Option<(Bin, u8)> {
+    let given = u8::try_from(text.len()).ok().filter(|given| (6..=8).contains(given))?;
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let digits = text.bytes().map(|byte| byte & 15).chain(std::iter::repeat(0));
-    Bin::from_digits(&digits.take(Bin::DIGITS).collect::<Vec<_>>())
+    let bin = Bin::from_digits(&digits.take(Bin::DIGITS).collect::<Vec<_>>())?;
+    Some((bin, given))
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use ureq::Agent;
 
 use crate::config::Config;
-use crate::limits::{Holder, LimitIx, Policy, Standing};
+use crate::limits::{Bucket, Holder, LimitIx, Policy, Standing};
 use crate::traffic::{MerchantId, TerminalId, Traffic};
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -56,7 +56,10 @@ impl<'a> Node<'a> {
             let rule = policy.limits().get(usize::from(limit.0));
             if let (Standing::Applies(bucket), Some(rule)) = (standing, rule) {
                 let answer = ask(admin, &format!("limit={}&{query}", rule.name))?;
-                let level = answer.get("remaining_tokens").and_then(Value::as_f64);
+                if !is_of(&answer, bucket) {
+                    return Err(other_limits(admin));
+                }
+                let level = number(&answer, "remaining_tokens");
                 let level = level.ok_or("the node does not say what is left")?;
                 bucket.level = (level * 1e6).round() as i64;
                 let holder = answer.get("held_by").and_then(Value::as_str);
@@ -68,6 +71,24 @@ impl<'a> Node<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether the node's bucket is the one that the file gives the message.
+fn is_of(answer: &Value, bucket: &Bucket) -> bool {
+    let near = |name, here: f64| {
+        number(answer, name).is_some_and(|there| (there - here).abs() <= here * 1e-9)
+    };
+    answer.get("key").and_then(Value::as_str) == Some(bucket.key.as_str())
+        && near("burst_tokens", bucket.burst.micro() as f64 / 1e6)
+        && near("rate_per_second", bucket.rate.pico_per_second() as f64 / 1e12)
+}
+
+fn number(answer: &Value, name: &str) -> Option<f64> {
+    answer.get(name).and_then(Value::as_f64)
+}
+
+fn other_limits(admin: SocketAddr) -> String {
+    format!("the node at {admin} runs with other limits than this file has")
 }
 
 /// The values of a message, as `/status` takes them.
@@ -114,7 +135,10 @@ fn ask(admin: SocketAddr, query: &str) -> Result<Value, String> {
     };
     let agent: Agent = Agent::config_builder().timeout_global(Some(PATIENCE)).build().into();
     let url = format!("http://{}/status?{query}", reachable(admin));
-    let mut response = agent.get(url).call().map_err(|error| failed(&error))?;
+    let mut response = agent.get(url).call().map_err(|error| match error {
+        ureq::Error::StatusCode(400) => other_limits(admin),
+        error => failed(&error),
+    })?;
     let body = response.body_mut().read_to_string().map_err(|error| failed(&error))?;
     serde_json::from_str(&body).map_err(|error| failed(&error))
 }
