@@ -59,18 +59,30 @@ impl Ranking {
         }
     }
 
-    /// With what another ranking counted, of another time or another link.
+    /// With what another ranking counted, of another time or another link. What has a place in one of
+    /// them alone may have lost it in the other.
     pub fn add(&mut self, other: &Self) {
-        self.total += other.total;
-        let mut all = self.top();
-        for ranked in other.places.iter().flatten() {
-            match all.iter_mut().find(|own| own.mark == ranked.mark) {
-                Some(own) => own.count += ranked.count,
-                None => all.push(*ranked),
-            }
-        }
+        let counted_by = |ranking: &Self, mark| {
+            let place = ranking.places.iter().flatten().find(|ranked| ranked.mark == mark);
+            place.map_or_else(|| ranking.without_a_place(), |ranked| ranked.count)
+        };
+        let own = self.places.iter().flatten();
+        let own = own.map(|own| Ranked { count: own.count + counted_by(other, own.mark), ..*own });
+        let is_new = |theirs: &&Ranked| {
+            let mut own = self.places.iter().flatten();
+            own.all(|own| own.mark != theirs.mark)
+        };
+        let new = other.places.iter().flatten().filter(is_new);
+        let new = new.map(|new| Ranked { count: new.count + self.without_a_place(), ..*new });
+        let mut all: Vec<Ranked> = own.chain(new).collect();
         all.sort_by_key(|ranked| std::cmp::Reverse(ranked.count));
         self.places = std::array::from_fn(|place| all.get(place).copied());
+        self.total += other.total;
+    }
+
+    /// How often a key that has no place was met, at most.
+    fn without_a_place(&self) -> u64 {
+        self.places.iter().map(|place| place.map_or(0, |ranked| ranked.count)).min().unwrap_or(0)
     }
 }
 
@@ -112,5 +124,33 @@ mod tests {
         one.add(&other);
         let counts: Vec<_> = one.top().iter().map(|ranked| (ranked.mark, ranked.count)).collect();
         assert_eq!((counts.as_slice(), one.total()), ([(1, 5), (2, 4)].as_slice(), 9));
+    }
+
+    /// Whatever is counted where and added up how, no count is too low, and a key without a place was
+    /// met no more often than the smallest count.
+    #[test]
+    fn sums_of_rankings_count_nothing_too_low() {
+        let mut rng = fastrand::Rng::with_seed(11);
+        for _ in 0..200 {
+            let mut met = [0_u64; 40];
+            let mut sum = Ranking::EMPTY;
+            let widest = rng.usize(1..=met.len());
+            for _ in 0..rng.u8(1..5) {
+                let mut ranking = Ranking::EMPTY;
+                for _ in 0..rng.u16(..300) {
+                    // The lower ones more often.
+                    let key = rng.usize(..widest).min(rng.usize(..widest));
+                    met[key] += 1;
+                    ranking.count(key as u64, &example());
+                }
+                sum.add(&ranking);
+            }
+            assert_eq!(sum.total(), met.iter().sum::<u64>());
+            for (mark, met) in (0..).zip(met) {
+                let place = sum.top().into_iter().find(|ranked| ranked.mark == mark);
+                let at_most = place.map_or(sum.without_a_place(), |ranked| ranked.count);
+                assert!(at_most >= met, "{mark}: {at_most} of {met}");
+            }
+        }
     }
 }
