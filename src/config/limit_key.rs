@@ -3,12 +3,13 @@
 //! A key names at least one of the dimensions of its limit, and no other. Two keys may not be for
 //! the same messages, as nobody could say which of them wins.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
 use super::fault::{Place, Wrong, quoted};
 use super::limit::{RATE_REMEDY, burst, rate};
 use super::limit_value as read;
-use super::reader::{Placed, Section, Seen};
+use super::reader::{Placed, Section};
 use crate::limits::rule::{BinRange, Burst, KeyMatch, RuleKey};
 use crate::limits::{Dimension, Per};
 use crate::traffic::{MerchantId, TerminalId};
@@ -35,7 +36,7 @@ pub(super) fn read_all(
                 section.fault(section.place(), &wrong);
                 None
             }
-            Some(per) => named.and_then(|named| named.matches(&section, per, &mut known)),
+            Some(per) => named.and_then(|named| named.matches(&section, per, links, &mut known)),
             None => None,
         };
         section.finish(&LATER);
@@ -101,7 +102,13 @@ impl Named {
     }
 
     /// What it is for, unless that is something else than its limit has or than nobody else is for.
-    fn matches(mut self, section: &Section<'_>, per: Per, known: &mut Known) -> Option<KeyMatch> {
+    fn matches(
+        mut self,
+        section: &Section<'_>,
+        per: Per,
+        links: Option<&[String]>,
+        known: &mut Known,
+    ) -> Option<KeyMatch> {
         let strays = self.strays(section, per);
         let terminal_or_merchant = [Dimension::Merchant, Dimension::Terminal];
         let of_acquirer = terminal_or_merchant.into_iter().any(|dimension| per.has(dimension));
@@ -121,7 +128,7 @@ impl Named {
             return None;
         };
         self.add_acquirer(section)?;
-        known.check(section, &self, &place);
+        known.check(section, &self, &place, links);
         Some(self.matches)
     }
 
@@ -189,33 +196,48 @@ fn missing(section: &Section<'_>, per: Per) {
 /// The keys of one limit that were read before.
 #[derive(Default)]
 struct Known {
-    without_bin: Seen,
+    /// The line of each.
+    without_bin: HashMap<KeyMatch, usize>,
     /// By what else they name.
     ranges: HashMap<KeyMatch, Ranges>,
 }
 
 impl Known {
-    fn check(&mut self, section: &Section<'_>, named: &Named, place: &Place) {
+    fn check(
+        &mut self,
+        section: &Section<'_>,
+        named: &Named,
+        place: &Place,
+        links: Option<&[String]>,
+    ) {
         if let (Some(range), Some(text)) = (named.matches.bin, &named.bin) {
             let rest = KeyMatch { bin: None, ..named.matches };
             self.ranges.entry(rest).or_default().take(section, range, text);
-        } else {
-            let placed = Placed { value: (), place: place.clone() };
-            let same = quoted(&values(&named.matches));
-            self.without_bin.check(section, &placed, same, "remove one of the two");
+            return;
+        }
+        match self.without_bin.entry(named.matches) {
+            Entry::Vacant(free) => {
+                free.insert(place.line);
+            }
+            Entry::Occupied(first) => {
+                let same = quoted(&values(&named.matches, links));
+                let problem = format!("{same} stands at line {} already", first.get());
+                section.fault(place, &Wrong::new(problem, "remove one of the two"));
+            }
         }
     }
 }
 
 /// What a key names, but for its BIN.
-fn values(matches: &KeyMatch) -> String {
+fn values(matches: &KeyMatch, links: Option<&[String]>) -> String {
     let KeyMatch { terminal, merchant, bin: _, mcc, operation, link } = matches;
+    let link = link.and_then(|link| links?.get(usize::from(link.0)).cloned());
     let values = [
         terminal.map(|terminal| terminal.to_string()),
         merchant.map(|merchant| merchant.to_string()),
         mcc.map(|mcc| mcc.to_string()),
         operation.map(|operation| operation.name().to_owned()),
-        link.map(|link| format!("link {}", link.0)),
+        link,
     ];
     values.into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
