@@ -122,6 +122,9 @@ impl Session {
             self.out = floor.spare.pop().unwrap_or_default();
         }
         desk.deck.write(&sent, &told, self.number, &mut self.out);
+        if !self.owed_again.is_empty() {
+            self.owed_again.remove(&stan);
+        }
         if kind.is_request() {
             self.last_request = (stan, desk.seconds);
             self.awaited.insert(sent, None);
