@@ -103,28 +103,38 @@ impl Key {
         }
     }
 
-    /// What holds where the key is not written.
-    fn default(&self) -> String {
+    /// What holds where the key is not written: what the comment says, or what the program does.
+    fn default(&self, reference: &str) -> String {
         let mut sentences = self.meaning.split_inclusive(". ");
         let said = sentences.find_map(|sentence| sentence.strip_prefix("Default: "));
         if let Some(said) = said {
-            return said.trim().trim_end_matches('.').to_owned();
+            let these = format!("`{}`", self.value);
+            return said.trim().trim_end_matches('.').replacen("these", &these, 1);
         }
-        let required = self.meaning.split_inclusive(['.', ' ']).next() == Some("Required.");
-        if required { "required".to_owned() } else { format!("`{}`", self.value) }
+        let without: Vec<&str> = reference
+            .lines()
+            .enumerate()
+            .filter(|(line, _)| *line != self.line)
+            .map(|(_, text)| text)
+            .collect();
+        let without = Config::parse(&without.join("\n"));
+        if self.meaning.starts_with("Required.") {
+            assert!(without.is_err(), "{} can be left out", self.name);
+            return format!("required, such as `{}`", self.value);
+        }
+        let whole = Config::parse(reference).expect("the reference is sound");
+        let is_default = without.is_ok_and(|without| without == whole);
+        format!("{}`{}`", if is_default { "" } else { "none, such as " }, self.value)
     }
 
-    fn row(&self) -> String {
+    fn row(&self, reference: &str) -> String {
         let meaning = self.meaning.strip_prefix("Required. ").unwrap_or(&self.meaning);
         let mut cells = [
             format!("`{}`", self.name.trim_matches('"')),
             self.kind().to_owned(),
-            self.default(),
+            self.default(reference),
             meaning.to_owned(),
         ];
-        if cells[2] == "required" {
-            let _ = write!(cells[2], ", such as `{}`", self.value);
-        }
         for cell in &mut cells {
             *cell = cell.replace('|', "\\|");
         }
@@ -133,15 +143,15 @@ impl Key {
 }
 
 fn tables() -> String {
-    let mut page = String::new();
-    for Section { name, about, keys } in sections(&read(REFERENCE)) {
+    let (mut page, reference) = (String::new(), read(REFERENCE));
+    for Section { name, about, keys } in sections(&reference) {
         let _ = write!(page, "\n### `{name}`\n");
         for paragraph in about {
             let _ = write!(page, "\n{paragraph}\n");
         }
         if !keys.is_empty() {
             page.push_str("\n| key | type | default | meaning |\n| --- | --- | --- | --- |\n");
-            page.extend(keys.iter().map(Key::row));
+            page.extend(keys.iter().map(|key| key.row(&reference)));
         }
     }
     page
