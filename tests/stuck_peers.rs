@@ -112,6 +112,25 @@ fn a_session_that_is_given_up_leaves_no_open_file_though_its_peer_never_reads() 
     wait_for("its file is closed", || (open_files(&proxy) == before).then_some(()));
 }
 
+/// What it is owed fits into the buffers of the system, so that nothing stalls that tollgate sees.
+#[test]
+fn a_session_that_the_system_gives_up_is_counted_and_said_as_one_that_takes_nothing() {
+    const SALES: u32 = 40;
+    let proxy = start_without_host("frame_timeout = \"200ms\"");
+    let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    socket.connect(&proxy.address("visa").into()).unwrap();
+    let mut deaf = Peer::new(socket.into(), Framing::Be16);
+    for stan in 1..=SALES {
+        deaf.send(&Message::sale(CARD, stan).encode());
+    }
+    let closed = "tollgate_sessions_closed_total{link=\"visa\",cause=\"write_stall\"}";
+    proxy.wait_for_metric(closed, 1.0);
+    proxy.wait_for_log("its system acknowledged nothing");
+    assert_eq!(proxy.log_lines(&["WARN", "closing session", "write_stall"]), 1);
+    assert_eq!(proxy.metric_sum("tollgate_rejects_total", &[]), f64::from(SALES));
+}
+
 #[test]
 fn a_connection_that_is_given_up_leaves_no_open_file_though_its_host_never_reads() {
     let (proxy, _at_host) = start("frame_timeout = \"200ms\"");

@@ -284,7 +284,7 @@ pub enum Closed {
     Malformed,
     /// A frame begun was not whole in time.
     FrameTimeout,
-    /// It did not take its answers in time.
+    /// It did not take its answers in time, or its system acknowledges nothing any more.
     WriteStall,
     /// It sent nothing for `idle_timeout`.
     Idle,

@@ -9,6 +9,7 @@ mod place;
 mod stall;
 mod write;
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -52,8 +53,8 @@ pub(super) struct Session {
     pub(super) half_closed: bool,
     /// Its peer has said that it sends nothing more.
     pub(super) at_end: bool,
-    /// Its peer takes no more bytes and never will; whoever still reads it may find some.
-    pub(super) broken: bool,
+    /// Why its peer takes no more bytes and never will; whoever still reads it may find some.
+    pub(super) broken: Option<ErrorKind>,
     pub(super) read_at: Moment,
     /// Since when a frame has been begun and not finished.
     pub(super) partial_since: Option<Moment>,
@@ -183,7 +184,7 @@ impl Port {
                 reader: None,
                 half_closed: false,
                 at_end: false,
-                broken: false,
+                broken: None,
                 read_at: now,
                 partial_since: None,
                 stall: Stall::default(),
@@ -362,7 +363,7 @@ impl Sink for Port {
 
     fn deliver(&mut self, id: SessionId, frame: &[u8]) -> bool {
         let Some(session) = self.session_mut(id) else { return false };
-        if session.broken || session.out.push(frame).is_err() {
+        if session.broken.is_some() || session.out.push(frame).is_err() {
             return false;
         }
         self.mark_dirty(id);

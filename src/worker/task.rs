@@ -6,7 +6,6 @@
 
 use std::cell::RefCell;
 use std::future::Future;
-use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -139,7 +138,7 @@ async fn read_session(desk: Desk, id: SessionId, mut reader: Reader) {
             }
             Ok(_) => {}
             Err(error) => {
-                return desk.link.borrow_mut().close_session(id, &describe(&error));
+                return desk.link.borrow_mut().break_off(id, error.kind());
             }
         }
         let more = buffer.is_full();
@@ -162,11 +161,6 @@ async fn read_session(desk: Desk, id: SessionId, mut reader: Reader) {
             }
         }
     }
-}
-
-/// What an I/O error is called in a log: its kind, which the platform words in a few ways.
-fn describe(error: &io::Error) -> String {
-    error.kind().to_string()
 }
 
 /// Keeps one connection to the host open.
@@ -264,7 +258,8 @@ async fn read_host(
             Ok(0) if buffer.unread().is_empty() => return "closed by the host".to_owned(),
             Ok(0) => return "closed by the host in the middle of a frame".to_owned(),
             Ok(_) => more = buffer.is_full(),
-            Err(error) => return describe(&error),
+            // What the platform says of it is worded in many ways.
+            Err(error) => return error.kind().to_string(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The network's side of a link: its sessions, and the turns in which they are read.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -14,6 +15,9 @@ use crate::net::session::Keepalive;
 use crate::net::stream::Writer;
 use crate::worker::counters::Closed;
 
+/// Said of a session that the system has given up.
+const UNACKNOWLEDGED: &str =
+    "its system acknowledged nothing within frame_timeout, or 5 s at least";
 /// Said of a session that is closed for a message.
 const MALFORMED: &str = "a message was not readable to its end";
 
@@ -151,8 +155,10 @@ impl Link {
         let Some(session) = self.port.session(id).filter(|session| session.half_closed) else {
             return;
         };
-        if session.broken {
-            return self.close_session(id, "gone before it had all its answers");
+        match session.broken {
+            Some(ErrorKind::TimedOut) => return self.break_off(id, ErrorKind::TimedOut),
+            Some(_) => return self.close_session(id, "gone before it had all its answers"),
+            None => {}
         }
         match (self.has_what_it_is_owed(id), session.at_end) {
             (false, _) => {}
@@ -181,6 +187,15 @@ impl Link {
             }
         }
         self.close_session(id, closed.name());
+    }
+
+    /// A session's connection broke. The system gives one up that acknowledges nothing, often before
+    /// its buffers are full and the stall shows here.
+    pub(in crate::worker) fn break_off(&mut self, id: SessionId, why: ErrorKind) {
+        match why {
+            ErrorKind::TimedOut => self.shut(id, Closed::WriteStall, UNACKNOWLEDGED),
+            _ => self.close_session(id, &why.to_string()),
+        }
     }
 
     pub(in crate::worker) fn close_session(&mut self, id: SessionId, why: &str) {

@@ -34,8 +34,8 @@ impl Port {
                     session.stall.left_some(taken, now);
                 }
                 // A broken socket is always ready, so that to wait for it would never end.
-                Err(_) => {
-                    session.broken = true;
+                Err(error) => {
+                    session.broken = Some(error.kind());
                     session.out.clear();
                 }
             }
