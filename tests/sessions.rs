@@ -268,18 +268,8 @@ fn a_session_that_does_not_take_its_answers_is_closed_and_harms_nobody() {
     let mut deaf = session(&proxy);
     let padding = "x".repeat(900);
     let answer = move |request: &Message| request.answer("00").with(48, &padding).encode();
-    // The host answers with much; the session reads none of it.
-    let mut stan = 0;
-    while proxy.metric(&closed("write_stall")) == 0.0 {
-        for _ in 0..500 {
-            stan += 1;
-            assert!(stan < 100_000, "what the system keeps for a session has an end");
-            // Once it is closed it takes no more.
-            let request = sale(1, stan);
-            let _ =
-                std::io::Write::write_all(&mut deaf.stream, &Framing::Be16.wrap(&request.encode()));
-        }
-        // Behind all that is on its way.
+    // The host answers with much, behind all that is on its way to it; the session reads none of it.
+    let mut is_served = |stan| {
         let others = sale(2, stan);
         other.send(&others.encode());
         loop {
@@ -290,10 +280,22 @@ fn a_session_that_does_not_take_its_answers_is_closed_and_harms_nobody() {
             }
         }
         assert_eq!(other.receive(), answer(&others));
+    };
+    let mut stan = 0;
+    while proxy.metric(&closed("write_stall")) == 0.0 {
+        for _ in 0..500 {
+            stan += 1;
+            assert!(stan < 100_000, "what the system keeps for a session has an end");
+            // Once it is closed it takes no more.
+            let request = sale(1, stan);
+            let _ =
+                std::io::Write::write_all(&mut deaf.stream, &Framing::Be16.wrap(&request.encode()));
+        }
+        is_served(stan);
     }
     proxy.wait_for_gauge(SOCKETS, 1.0);
     assert!(proxy.rss_kib() < 200_000, "{} KiB", proxy.rss_kib());
-    is_served(&mut other, &mut at_host, 2, 1);
+    is_served(999_999);
 }
 
 #[test]
@@ -401,7 +403,8 @@ fn a_session_that_floods_with_long_messages_does_not_either() {
 }
 
 fn flood(frames: u32, padding: &str) {
-    let (proxy, mut at_host) = start("", "");
+    // This host is slow on a busy machine, and not to be given up.
+    let (proxy, mut at_host) = start("frame_timeout = \"60s\"", "");
     let mut other = session(&proxy);
     let mut flooding = session(&proxy);
     is_served(&mut other, &mut at_host, 2, 1);

@@ -108,7 +108,7 @@ fn sessions_that_come_and_go_leave_nothing_behind_and_do_not_fill_the_log() {
         }
     }
     house.proxy.wait_for_gauge(sessions, 1.0);
-    wait_for("their files are closed", || (open_files() == before).then_some(()));
+    wait_for("their files are closed", || (open_files() <= before).then_some(()));
     // Opened, closed, ended in mid-frame, refused: each a few lines in any second of the storm.
     let seconds = clock.now().since(Moment::START).as_secs() + 2;
     let lines = house.proxy.log().lines().count() - lines_before;
