@@ -7,7 +7,7 @@
 cd "$(dirname "$0")/.."
 source benches/versus/stage.sh
 
-loads="2500 5000 10000 20000 40000 60000 80000 100000" rounds=3 seconds=2 warmup=0.5
+loads="2500 5000 10000 20000 40000 60000 80000" rounds=3 seconds=2 warmup=0.5
 case ${1:-} in
 "") ;;
 --quick) loads="5000 20000 60000" rounds=1 seconds=1 ;;

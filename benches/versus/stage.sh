@@ -42,7 +42,7 @@ need() {
 # The release binary, built once.
 build() {
     [ "$(nproc)" -ge 2 ] || die "two cores are needed: one for the proxy, one for its peers"
-    #XXX cargo build --release --locked --quiet
+    cargo build --release --locked --quiet
     local target
     target=$(cargo metadata --format-version 1 --no-deps --locked |
         sed -n 's/.*"target_directory":"\([^"]*\)".*/\1/p')
@@ -92,7 +92,8 @@ await() {
 
 # start_host NAME CORE PORT: the cheapest host, which gives every request back as its answer.
 start_host() {
-    start "$1" "$2" /tmp/tgt-bench/release/examples/echo "127.0.0.1:$3" # XXX temporary
+    start "$1" "$2" "$tollgate" simulate host --echo --listen "127.0.0.1:$3" \
+        --framing be16 --dialect iso87_ascii
     await "$3" "$1"
 }
 
