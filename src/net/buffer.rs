@@ -1,5 +1,7 @@
 //! Bytes on their way in and out of one connection.
 
+use std::cell::RefCell;
+
 use crate::wire::{FrameError, Framing, Splitter};
 
 /// What is read at once at most. One turn of one peer stays short that way.
@@ -18,6 +20,16 @@ impl ReadBuffer {
     pub fn new(splitter: &Splitter) -> Self {
         let bytes = READ_BYTES.max(splitter.buffer_bytes());
         Self { bytes: vec![0; bytes].into(), head: 0, tail: 0 }
+    }
+
+    /// Begins anew with what a peer has left unfinished.
+    pub(super) fn begin(&mut self, rest: &[u8]) {
+        self.head = 0;
+        self.tail = 0;
+        if let Some(front) = self.bytes.get_mut(..rest.len()) {
+            front.copy_from_slice(rest);
+            self.tail = rest.len();
+        }
     }
 
     /// The bytes, in the order in which they came.
@@ -54,6 +66,52 @@ impl ReadBuffer {
     /// `bytes` were read there.
     pub(super) fn filled(&mut self, bytes: usize) {
         self.tail = self.tail.saturating_add(bytes).min(self.bytes.len());
+    }
+}
+
+/// The buffer that many peers are read into, one after the other, and what each of them left
+/// unfinished. What is read lies where the last peer's bytes lay, near the processor, and a peer that
+/// is silent keeps nothing.
+#[derive(Debug)]
+pub struct Inbox(RefCell<ReadBuffer>);
+
+impl Inbox {
+    /// An inbox of one such buffer.
+    pub const fn new(buffer: ReadBuffer) -> Self {
+        Self(RefCell::new(buffer))
+    }
+
+    /// Lends a peer the buffer, with `rest` in it, for as long as `turn` takes; what is then unread
+    /// is the new rest.
+    pub fn lend<T>(&self, rest: &mut Rest, turn: impl FnOnce(&mut ReadBuffer) -> T) -> T {
+        let mut buffer = self.0.borrow_mut();
+        buffer.begin(&rest.0);
+        let result = turn(&mut buffer);
+        rest.keep(buffer.unread());
+        result
+    }
+}
+
+/// What one peer has sent and nobody has dealt with yet: most often nothing, or the beginning of a
+/// frame.
+#[derive(Debug, Default)]
+pub struct Rest(Vec<u8>);
+
+/// A rest that was longer does not stay allocated: it was a turn that had to wait.
+const REST_BYTES: usize = 4096;
+
+impl Rest {
+    fn keep(&mut self, unread: &[u8]) {
+        self.0.clear();
+        if self.0.capacity() > REST_BYTES && unread.len() <= REST_BYTES {
+            self.0.shrink_to(REST_BYTES);
+        }
+        self.0.extend_from_slice(unread);
+    }
+
+    /// How many bytes it has.
+    pub const fn bytes(&self) -> usize {
+        self.0.len()
     }
 }
 
@@ -155,6 +213,35 @@ mod tests {
                 buffer.consume(1);
             }
         }
+    }
+
+    #[test]
+    fn what_a_peer_left_unread_is_lent_to_it_again_whoever_was_read_meanwhile() {
+        let inbox = Inbox::new(ReadBuffer::new(&Splitter::new(Framing::Be16, 4_096)));
+        let mut peers: Vec<_> = (0..3).map(|_| Rest::default()).collect();
+        for round in 0_u8..100 {
+            for (peer, rest) in (0_u8..).zip(&mut peers) {
+                let left = rest.bytes();
+                inbox.lend(rest, |buffer| {
+                    assert_eq!(buffer.unread().len(), left);
+                    assert!(buffer.unread().iter().all(|byte| *byte == peer), "another's bytes");
+                    read_into(buffer, &[peer; 9]);
+                    buffer.consume(usize::from(round % 16));
+                });
+            }
+        }
+        assert!(peers.iter().any(|rest| rest.bytes() > 0));
+    }
+
+    #[test]
+    fn a_long_rest_does_not_stay_allocated() {
+        let inbox = Inbox::new(ReadBuffer::new(&Splitter::new(Framing::Be16, 4_096)));
+        let mut rest = Rest::default();
+        inbox.lend(&mut rest, |buffer| read_into(buffer, &[1; 60_000]));
+        assert_eq!(rest.bytes(), 60_000);
+        inbox.lend(&mut rest, |buffer| buffer.consume(59_999));
+        assert_eq!(rest.bytes(), 1);
+        assert!(rest.0.capacity() <= REST_BYTES);
     }
 
     #[test]

@@ -3,9 +3,11 @@
 //! Accepted or dialled, a stream comes here before a session or an upstream sees it, so that both
 //! are set up alike and what is wrapped around TCP later is wrapped in one place.
 
+use std::future::poll_fn;
 use std::io;
 use std::net::{Shutdown, SocketAddr};
 use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
@@ -13,7 +15,7 @@ use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
-use super::buffer::ReadBuffer;
+use super::buffer::{Inbox, ReadBuffer, Rest};
 
 /// A silent connection is probed after so long, so that a peer that lost its power is noticed.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
@@ -94,31 +96,41 @@ impl Reader {
     /// # Errors
     /// When the connection broke.
     pub async fn fill(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
-        self.fill_at_most(buffer, usize::MAX).await
+        poll_fn(|context| self.poll_fill(context, buffer)).await
     }
 
-    /// The same for at most `bytes_max` bytes, which is above 0.
+    /// Waits for bytes and lends `inbox` to `turn` with them in it, behind `rest`; `None` at the end
+    /// of the stream.
     ///
     /// # Errors
     /// When the connection broke.
-    pub async fn fill_at_most(
+    pub async fn take_turn<T>(
         &mut self,
+        inbox: &Inbox,
+        rest: &mut Rest,
+        mut turn: impl FnMut(&mut ReadBuffer) -> T,
+    ) -> io::Result<Option<T>> {
+        poll_fn(|context| {
+            inbox.lend(rest, |buffer| {
+                let read = ready!(self.poll_fill(context, buffer))?;
+                Poll::Ready(Ok((read > 0).then(|| turn(buffer))))
+            })
+        })
+        .await
+    }
+
+    fn poll_fill(
+        &mut self,
+        context: &mut Context<'_>,
         buffer: &mut ReadBuffer,
-        bytes_max: usize,
-    ) -> io::Result<usize> {
+    ) -> Poll<io::Result<usize>> {
         // poll_read and not try_read: it knows from a short read that the socket is empty, which
         // saves the second call that would only be told so.
-        let half = &mut self.0;
-        let read = std::future::poll_fn(|context| {
-            let free = buffer.free();
-            let most = free.len().min(bytes_max);
-            let mut free = ReadBuf::new(free.get_mut(..most).unwrap_or_default());
-            let polled = Pin::new(&mut *half).poll_read(context, &mut free);
-            polled.map_ok(|()| free.filled().len())
-        })
-        .await?;
+        let mut free = ReadBuf::new(buffer.free());
+        ready!(Pin::new(&mut self.0).poll_read(context, &mut free))?;
+        let read = free.filled().len();
         buffer.filled(read);
-        Ok(read)
+        Poll::Ready(Ok(read))
     }
 }
 

@@ -146,7 +146,7 @@ impl Link {
         &self.session
     }
 
-    /// A buffer for what one session sends.
+    /// A buffer for what sessions send.
     pub(super) fn session_buffer(&self) -> ReadBuffer {
         ReadBuffer::new(&self.from_sessions)
     }

@@ -20,7 +20,7 @@ use super::port::Stalled;
 use super::{Command, Left, LinkSettings, PARTING, Worker};
 use crate::exchange::{ConnectionId, SessionId};
 use crate::limits::Policy;
-use crate::net::buffer::ReadBuffer;
+use crate::net::buffer::{Inbox, ReadBuffer, Rest};
 use crate::net::stream::{Reader, Socket};
 use crate::net::upstream::{Backoff, Dialer};
 
@@ -43,7 +43,17 @@ type Shared = Rc<RefCell<Link>>;
 #[derive(Clone)]
 struct Desk {
     link: Shared,
+    /// What all of its sessions are read into.
+    inbox: Rc<Inbox>,
     flush: Rc<Notify>,
+}
+
+impl Desk {
+    fn session_turn(&self, id: SessionId, buffer: &mut ReadBuffer) -> Next {
+        let next = self.link.borrow_mut().session_turn(id, buffer);
+        self.flush.notify_one();
+        next
+    }
 }
 
 /// Serves a worker's links until the control thread is gone.
@@ -60,7 +70,8 @@ pub(super) async fn serve(worker: Worker) {
             start.host_up,
             start.counters,
         );
-        let desk = Desk { link: Rc::new(RefCell::new(link)), flush: Rc::clone(&flush) };
+        let inbox = Rc::new(Inbox::new(link.session_buffer()));
+        let desk = Desk { link: Rc::new(RefCell::new(link)), inbox, flush: Rc::clone(&flush) };
         for slot in 0..start.settings.upstream.connections {
             let (desk, settings) = (desk.clone(), start.settings.clone());
             supervise("connection", move || stay_connected(desk.clone(), slot, settings.clone()));
@@ -126,25 +137,21 @@ fn accept(desk: &Desk, socket: Socket, peer: SocketAddr, seat: OwnedSemaphorePer
 
 /// Reads a session to its end.
 async fn read_session(desk: Desk, id: SessionId, mut reader: Reader) {
-    let (mut buffer, room) = {
-        let link = desk.link.borrow();
-        (link.session_buffer(), link.room())
-    };
+    let room = desk.link.borrow().room();
+    let mut rest = Rest::default();
     loop {
-        match reader.fill(&mut buffer).await {
-            Ok(0) => {
-                let left_over = buffer.unread().len();
-                return desk.link.borrow_mut().end_of_stream(id, left_over);
-            }
-            Ok(_) => {}
+        let taken = reader.take_turn(&desk.inbox, &mut rest, |buffer| {
+            let more = buffer.is_full();
+            (desk.session_turn(id, buffer), more)
+        });
+        let (mut next, more) = match taken.await {
+            Ok(Some(taken)) => taken,
+            Ok(None) => return desk.link.borrow_mut().end_of_stream(id, rest.bytes()),
             Err(error) => {
                 return desk.link.borrow_mut().break_off(id, error.kind());
             }
-        }
-        let more = buffer.is_full();
+        };
         loop {
-            let next = desk.link.borrow_mut().session_turn(id, &mut buffer);
-            desk.flush.notify_one();
             match next {
                 // To read on would not wait, and the others would have no turn between the two.
                 Next::Read if more => {
@@ -159,6 +166,7 @@ async fn read_session(desk: Desk, id: SessionId, mut reader: Reader) {
                 }
                 Next::End => return,
             }
+            next = desk.inbox.lend(&mut rest, |buffer| desk.session_turn(id, buffer));
         }
     }
 }
