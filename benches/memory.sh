@@ -8,7 +8,7 @@
 cd "$(dirname "$0")/.."
 source benches/versus/stage.sh
 
-RSS_MIB=512 GROWTH=2
+RSS_MIB=160 GROWTH=2
 sessions=10000 keys=1000000 messages=30000000
 case ${1:-} in
 "") ;;
