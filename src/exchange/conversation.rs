@@ -209,7 +209,11 @@ impl Conversation {
             (_, true) if crowded => self.refuse(session, class, Reason::Overload, None, sink),
             _ => {
                 let verdict = self.gate.admit(traffic, may_answer, message.now);
-                sink.decided(traffic, &verdict);
+                // Behind a wrong length the place of a merchant may hold digits of a card, and
+                // whoever is told remembers and shows them.
+                if message.view.fault().is_none() {
+                    sink.decided(traffic, &verdict);
+                }
                 record_verdict(&verdict, sink);
                 match verdict.refused_by {
                     limit @ Some(_) if may_answer => {

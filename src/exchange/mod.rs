@@ -116,7 +116,8 @@ pub trait Sink {
     /// from; false when that connection is gone.
     fn give_back(&mut self, connection: ConnectionId, frame: &[u8]) -> bool;
 
-    /// The limits were asked about a message: what it is and what they said. Most have no use for it.
+    /// The limits were asked about a message that was read to its end: what it is and what they said.
+    /// Most have no use for it.
     fn decided(&mut self, _traffic: &Traffic, _verdict: &Verdict) {}
 
     /// Something happened.

@@ -3,7 +3,7 @@
 use super::{Classified, Gate, LocalAnswers, Verdict};
 use crate::clock::Moment;
 use crate::iso8583::View;
-use crate::limits::{LimitIx, LimitSet, Mode, Standing};
+use crate::limits::{Dimension, Holder, LimitIx, LimitSet, Mode, Standing};
 use crate::traffic::{Class, Traffic};
 
 /// Why tollgate may not answer a message itself.
@@ -68,7 +68,29 @@ impl Gate {
         let mut standings = self.policy.findings(&classified.traffic, now);
         correct(&classified.traffic, &mut standings);
         let verdict = self.foresee(&standings, classified.traffic.class, may_answer);
+        if view.fault().is_some() {
+            self.hide_places(&mut standings);
+        }
         Explanation { classified, silence, standings, verdict }
+    }
+
+    /// Takes merchants and terminals out of the names of keys: behind a wrong length their place may
+    /// hold digits of a card. What the configuration names may be seen.
+    fn hide_places(&self, standings: &mut [(LimitIx, Standing)]) {
+        for (limit, standing) in standings {
+            if let Standing::Applies(bucket) = standing
+                && bucket.holder != Holder::Named
+                && self.is_per_place(*limit)
+            {
+                HIDDEN.clone_into(&mut bucket.key);
+            }
+        }
+    }
+
+    fn is_per_place(&self, limit: LimitIx) -> bool {
+        let rule = self.policy.limits().get(usize::from(limit.0));
+        let places = [Dimension::Merchant, Dimension::Terminal];
+        rule.is_some_and(|rule| places.into_iter().any(|place| rule.per.has(place)))
     }
 
     /// What [`Gate::admit`] would say.
@@ -104,6 +126,9 @@ impl Gate {
         Some(self.policy.limits().get(usize::from(limit.0))?.mode)
     }
 }
+
+/// The name of a key that may hold what does not belong there.
+const HIDDEN: &str = "not shown, as the message has a fault";
 
 /// The trace number, by which whoever asked knows the answer again.
 const STAN: u8 = 11;

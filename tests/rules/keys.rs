@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::house::{House, Plan, key, limit};
+use crate::support::house::{House, Plan, key, limit, limit_in};
 use crate::support::message::Message;
 use crate::support::peer::Peer;
 use crate::{CARD, OTHER_CARD};
@@ -205,8 +205,13 @@ fn series(page: &str) -> BTreeSet<String> {
 #[test]
 fn r22_no_bin_merchant_terminal_or_trace_number_ever_becomes_a_label() {
     const NUMBERS: std::ops::Range<u32> = 271_000..274_000;
-    let limits =
-        [limit("bin", "bin", 1), limit("merchant", "merchant", 1), limit("all", "", 1_000_000)];
+    let limits = [
+        limit("bin", "bin", 1),
+        limit("merchant", "merchant", 1),
+        limit_in("shadow", "terminal", "terminal", 1),
+        limit_in("shadow", "mcc", "mcc", 1),
+        limit("all", "", 1_000_000),
+    ];
     let mut house =
         Plan { upstream: "inflight_max = 100000".to_owned(), ..Plan::limits(&limits) }.start();
     let mut terminal = house.terminal();
@@ -246,7 +251,9 @@ fn r22_no_bin_merchant_terminal_or_trace_number_ever_becomes_a_label() {
     terminal.receive();
 
     let (_, page) = house.proxy.page("/metrics");
-    for limit in ["bin", "merchant"] {
+    for limit in ["bin", "merchant", "terminal", "mcc"] {
+        let looks = format!("tollgate_budget_remaining_ratio_count{{limit=\"{limit}\"}}");
+        assert!(house.proxy.metric(&looks) > 10.0, "{limit}: nothing was looked at");
         let keys = house.proxy.metric(&format!("tollgate_limit_keys{{limit=\"{limit}\"}}"));
         assert!(keys >= NUMBERS.len() as f64, "{limit}: {keys}");
     }
