@@ -14,7 +14,9 @@
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
+    clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::string_slice,
     reason = "a bench states its expectations and prints what it found"
 )]
 
