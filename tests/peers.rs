@@ -173,7 +173,8 @@ fn the_cheapest_echo_answers_what_is_answered_in_any_pieces_and_drops_the_rest()
         stream.read_exact(&mut answers).unwrap();
         assert!(answers == expected, "in pieces of {pieces}");
     }
-    assert_eq!(echo.answered(), 4 * 3);
+    // An answer is counted after it was sent.
+    wait_for("all are counted", || (echo.answered() == 4 * 3).then_some(()));
 }
 
 #[test]

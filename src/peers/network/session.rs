@@ -34,6 +34,9 @@ pub(super) struct Session {
     stream: Option<TcpStream>,
     rng: fastrand::Rng,
     awaited: Awaited,
+    /// Of messages that were repeated and answered, how many answers more may come, by STAN: no more
+    /// entries than there are STANs, as a message with the same STAN takes its place.
+    owed_again: HashMap<u32, u8>,
     /// What a reversal takes back.
     last_request: (u32, u32),
     /// The beginning of an answer.
