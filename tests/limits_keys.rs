@@ -1,6 +1,11 @@
 //! Which limits a message meets, in which order, and by which of their keys: the policy against a
 //! model that walks all rules and all keys, one after the other, and counts in whole micro-tokens.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test states its expectations")]
+#![allow(
+    clippy::string_slice,
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test states its expectations"
+)]
 
 use std::collections::HashMap;
 

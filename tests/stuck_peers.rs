@@ -81,7 +81,7 @@ fn open_files(proxy: &Proxy) -> usize {
 fn times_asleep(proxy: &Proxy) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", proxy.pid())).unwrap();
     let statuses = tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("status")));
-    let mut workers = statuses.map_while(Result::ok).filter(|status| status.contains("worker-0"));
+    let mut workers = statuses.filter_map(Result::ok).filter(|status| status.contains("worker-0"));
     let status = workers.next().unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
     line.unwrap().trim().parse().unwrap()

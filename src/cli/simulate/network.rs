@@ -11,7 +11,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::cli::{EXIT_FORCED, EXIT_USAGE, dialect, wire};
 use crate::config::duration_from_text;
@@ -152,6 +153,13 @@ pub(super) fn network(arguments: &Arguments) -> ExitCode {
             vec![arguments.flow()],
         )
     };
+    let stops = match Stops::watch() {
+        Ok(stops) => stops,
+        Err(error) => {
+            let _ = writeln!(io::stderr().lock(), "tollgate simulate network: signals: {error}");
+            return EXIT_FORCED.into();
+        }
+    };
     let network = match Network::start(settings) {
         Ok(network) => network,
         Err(error) => {
@@ -160,7 +168,7 @@ pub(super) fn network(arguments: &Arguments) -> ExitCode {
             return if is_usage { EXIT_USAGE } else { EXIT_FORCED }.into();
         }
     };
-    watch_signals(network.stopper());
+    stops.tell(network.stopper());
     let tally = network.finish();
     let report = Report { arguments, tally: &tally };
     let mut out = io::stdout().lock();
@@ -191,24 +199,39 @@ impl Arguments {
     }
 }
 
-/// Ends the network on SIGINT and SIGTERM.
-fn watch_signals(stopper: Stopper) {
-    let watch = move || -> io::Result<()> {
+/// What ends it from outside: SIGINT and SIGTERM.
+struct Stops {
+    runtime: Runtime,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Stops {
+    /// Takes the signals from now on. Before anything is sent, so that one ends it with its report.
+    fn watch() -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-        runtime.block_on(async {
-            let mut terminate = signal(SignalKind::terminate())?;
-            let mut interrupt = signal(SignalKind::interrupt())?;
-            loop {
-                tokio::select! {
-                    _ = terminate.recv() => {}
-                    _ = interrupt.recv() => {}
+        let entered = runtime.enter();
+        let (terminate, interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        drop(entered);
+        Ok(Self { runtime, terminate, interrupt })
+    }
+
+    /// Hands each signal to the network, from a thread of its own.
+    fn tell(self, stopper: Stopper) {
+        let Self { runtime, mut terminate, mut interrupt } = self;
+        std::thread::spawn(move || {
+            runtime.block_on(async {
+                loop {
+                    tokio::select! {
+                        _ = terminate.recv() => {}
+                        _ = interrupt.recv() => {}
+                    }
+                    stopper.stop();
                 }
-                stopper.stop();
-            }
-        })
-    };
-    // Without it a signal ends the process as signals do, and there is no report.
-    std::thread::spawn(watch);
+            });
+        });
+    }
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
