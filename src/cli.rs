@@ -8,6 +8,7 @@ mod explain;
 mod input;
 mod run;
 mod simulate;
+mod wire;
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -50,8 +51,8 @@ enum Command {
     },
     /// Tell a message field by field, masked, or where it breaks: exit 0, or 1 with a fault.
     Decode(decode::Arguments),
-    /// Play one end of the line: an authorization host.
-    Simulate(simulate::Arguments),
+    /// Say what would become of a message under a configuration, and why.
+    Explain(explain::Arguments),
     /// Play a network and a host around a real proxy on loopback, with a live table.
     Demo {
         /// How long it plays.
@@ -92,7 +93,8 @@ pub fn main() -> ExitCode {
         Command::Run { config } => run::run(&config),
         Command::Check { config, dialect } => check::check(config.as_deref(), dialect.as_deref()),
         Command::Decode(arguments) => decode::decode(&arguments),
-        Command::Simulate(arguments) => simulate::simulate(arguments),
+        Command::Explain(arguments) => explain::explain(&arguments),
+        Command::Simulate(simulate) => simulate::simulate(simulate),
         Command::Demo { seconds } => demo::demo(std::time::Duration::from_secs(seconds)),
     }
 }

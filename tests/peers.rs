@@ -56,7 +56,13 @@ fn every_message_is_answered_and_matched_in_either_bitmap() {
         let latency = Latency::Between(Duration::ZERO, Duration::from_millis(20));
         let script = Script::Issuer(Behaviour { latency, ..Behaviour::PROMPT });
         let (host, dialect) = host(preset, script);
-        let tally = Network::start(network(&host, dialect, Mix::ORDINARY)).unwrap().finish();
+        // However busy the machine is, nothing is late enough to be repeated.
+        let settings = NetworkSettings {
+            repeat_after: Duration::from_secs(60),
+            patience: Duration::from_secs(60),
+            ..network(&host, dialect, Mix::ORDINARY)
+        };
+        let tally = Network::start(settings).unwrap().finish();
         let sum = tally.sum(ALL);
         assert!(sum.sent > 300, "{sum:?}");
         assert_eq!((sum.approved, sum.unanswered()), (sum.sent, 0));
@@ -80,7 +86,7 @@ fn a_decline_is_not_an_approval_and_a_dropped_request_stays_unanswered() {
     };
     let tally = Network::start(settings).unwrap().finish();
     let sum = tally.sum(ALL);
-    assert_eq!(sum.sent, host.received_of(200));
+    wait_for("the host has read all", || (host.received_of(200) == sum.sent).then_some(()));
     assert!(sum.approved > 0 && sum.declined > 0 && sum.unanswered() > 0, "{sum:?}");
     assert_eq!(sum.refused + sum.overdue + tally.unmatched + tally.repeats, 0);
 }
@@ -103,9 +109,27 @@ fn an_advice_is_repeated_until_it_is_answered() {
     assert_eq!(host.received_of(120), sum.sent);
 }
 
+/// A host that is slow and not gone answers the message and its repeats, each for itself.
 #[test]
-fn an_echo_answers_everything_at_once_and_a_cut_closes_one_connection() {
-    let (host, dialect) = host("iso87_ascii", Script::Echo);
+fn an_answer_to_each_repeat_fits_the_message_that_was_repeated() {
+    let slow = Duration::from_millis(150);
+    let behaviour = Behaviour { latency: Latency::Exactly(slow), ..Behaviour::PROMPT };
+    let (host, dialect) = host("iso87_ascii", Script::Issuer(behaviour));
+    let mut settings = NetworkSettings {
+        repeat_after: Duration::from_millis(50),
+        ..network(&host, dialect, Mix::only(Kind::Advice))
+    };
+    settings.flows[0].rate = 200.0;
+    let tally = Network::start(settings).unwrap().finish();
+    let sum = tally.sum(ALL);
+    assert_eq!((sum.approved, sum.unanswered()), (sum.sent, 0));
+    assert!(tally.repeats > 0);
+    assert_eq!(tally.unmatched, 0);
+}
+
+#[test]
+fn a_prompt_host_answers_everything_at_once_and_a_cut_closes_one_connection() {
+    let (host, dialect) = host("iso87_ascii", Script::Issuer(Behaviour::PROMPT));
     let settings = network(&host, dialect, Mix::ORDINARY);
     let settings = NetworkSettings { patience: Duration::from_millis(200), ..settings };
     let network = Network::start(settings).unwrap();
@@ -115,13 +139,13 @@ fn an_echo_answers_everything_at_once_and_a_cut_closes_one_connection() {
     let sum = tally.sum(ALL);
     assert_eq!(tally.closed, 1);
     assert!(tally.unsent > 0, "a third of what follows has no connection");
-    assert!(sum.other > 100, "an echo has no response code: {sum:?}");
+    assert!(sum.approved > 100, "{sum:?}");
     assert_eq!(tally.unmatched, 0);
 }
 
 #[test]
 fn a_network_that_is_dropped_ends_at_once() {
-    let (host, dialect) = host("iso87_ascii", Script::Echo);
+    let (host, dialect) = host("iso87_ascii", Script::Issuer(Behaviour::PROMPT));
     let settings = network(&host, dialect, Mix::ORDINARY);
     let network =
         Network::start(NetworkSettings { duration: Duration::from_secs(3_600), ..settings });
@@ -130,7 +154,7 @@ fn a_network_that_is_dropped_ends_at_once() {
 
 #[test]
 fn a_network_without_anybody_to_connect_to_says_so() {
-    let (host, dialect) = host("iso87_ascii", Script::Echo);
+    let (host, dialect) = host("iso87_ascii", Script::Issuer(Behaviour::PROMPT));
     let settings = network(&host, dialect, Mix::ORDINARY);
     drop(host);
     assert!(Network::start(settings).is_err());

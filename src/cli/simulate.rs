@@ -1,27 +1,25 @@
-//! `tollgate simulate`: one end of the line, for staging and for load tests.
+//! `tollgate simulate`: one end of the line alone, for staging and for load tests.
 
 mod host;
+mod network;
 
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 
-/// What is typed behind `simulate`.
-#[derive(Args)]
-pub(super) struct Arguments {
-    #[command(subcommand)]
-    peer: Peer,
-}
-
+/// Which end.
 #[derive(Subcommand)]
-enum Peer {
-    /// An authorization host that answers, and misbehaves as it is told.
-    Host(host::Arguments),
+pub(super) enum Simulate {
+    /// An authorization host: answers, and misbehaves as it is told.
+    Host(Box<host::Arguments>),
+    /// A card network: sends messages of invented test cards, and tells what became of them.
+    Network(Box<network::Arguments>),
 }
 
-/// Plays the peer until it has played long enough.
-pub(super) fn simulate(arguments: Arguments) -> ExitCode {
-    match arguments.peer {
-        Peer::Host(arguments) => host::host(&arguments),
+/// Plays it.
+pub(super) fn simulate(simulate: Simulate) -> ExitCode {
+    match simulate {
+        Simulate::Host(arguments) => host::host(&arguments),
+        Simulate::Network(arguments) => network::network(&arguments),
     }
 }

@@ -1,6 +1,6 @@
 //! What the network of the demo sends, and which limit each part of it meets.
 
-use crate::limits::{KeyMatch, Per, Rule};
+use crate::limits::{BinRange, KeyMatch, Per, Rule};
 use crate::peers::{Choice, Flow, Mix, Shop};
 use crate::traffic::MerchantId;
 

@@ -11,6 +11,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -19,7 +20,8 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 use crate::cli::{EXIT_CONFIG, EXIT_FORCED, dialect};
 use crate::clock::{Clock, Moment};
 use crate::config;
-use crate::peers::{Host, HostSettings, HostTally, Script};
+use crate::iso8583::Dialect;
+use crate::peers::{Echo, Host, HostSettings, HostTally, Script};
 use crate::wire::{Framing, Header};
 use behaviour::Behaviours;
 use report::Report;
@@ -31,7 +33,7 @@ const SECONDS_MAX: u64 = 7 * 24 * 3_600;
 
 /// What is typed behind `simulate host`.
 #[derive(clap::Args)]
-pub(super) struct Arguments {
+pub(in crate::cli) struct Arguments {
     /// Where it listens; port 0 takes a free one, which the first line says.
     #[arg(long, value_name = "ADDRESS")]
     listen: SocketAddr,
@@ -79,7 +81,12 @@ struct Refusal {
 /// Serves until it has served long enough: exit 0; 1 when the address cannot be had, 78 for a faulty
 /// script or configuration.
 pub(super) fn host(arguments: &Arguments) -> ExitCode {
-    match settings(arguments).and_then(|settings| serve(arguments, settings)) {
+    let played = if arguments.echo {
+        dialect_of(arguments).and_then(|dialect| echo(arguments, &dialect))
+    } else {
+        settings(arguments).and_then(|settings| serve(arguments, settings))
+    };
+    match played {
         Ok(()) => ExitCode::SUCCESS,
         Err(Refusal { exit, why }) => {
             // A closed terminal cannot be told anything.
@@ -89,27 +96,56 @@ pub(super) fn host(arguments: &Arguments) -> ExitCode {
     }
 }
 
-fn settings(arguments: &Arguments) -> Result<HostSettings, Refusal> {
+fn dialect_of(arguments: &Arguments) -> Result<Arc<Dialect>, Refusal> {
     let dialect = dialect::find(arguments.config.as_deref(), &arguments.dialect);
-    let dialect = dialect.map_err(|none| Refusal { exit: none.exit, why: none.why })?;
+    dialect.map_err(|none| Refusal { exit: none.exit, why: none.why })
+}
+
+fn settings(arguments: &Arguments) -> Result<HostSettings, Refusal> {
+    let dialect = dialect_of(arguments)?;
     let script = match &arguments.script {
         Some(path) => Script::Phases(config::load_script(path).map_err(|error| Refusal {
             exit: EXIT_CONFIG,
             why: format!("{}: {error}", path.display()),
         })?),
-        None if arguments.echo => Script::Echo,
         None => Script::Issuer(arguments.behaviour.behaviour()),
     };
     let Arguments { listen, framing, header, seed, .. } = *arguments;
     Ok(HostSettings { listen, framing, header, dialect, script, seed })
 }
 
-fn serve(arguments: &Arguments, settings: HostSettings) -> Result<(), Refusal> {
-    let failed = |why: String| Refusal { exit: EXIT_FORCED, why };
-    let listen = settings.listen;
+/// Gives every message back until it has done so long enough.
+fn echo(arguments: &Arguments, dialect: &Dialect) -> Result<(), Refusal> {
+    let Arguments { listen, framing, header, json, .. } = *arguments;
+    runtime()?.block_on(async {
+        let stops = Stops::watch().map_err(|error| failed(format!("signals: {error}")))?;
+        let echo = Echo::start(listen, framing, header, dialect)
+            .map_err(|error| failed(format!("cannot listen on {listen}: {error}")))?;
+        let clock = Clock::start();
+        print(&report::listening(echo.address(), json));
+        let seconds = arguments.seconds.map(Duration::from_secs);
+        tokio::select! {
+            () = stops.come() => {}
+            () = sleep(seconds.unwrap_or_default()), if seconds.is_some() => {}
+        }
+        let ran = clock.now().since(Moment::START);
+        print(&report::echoed(echo.address(), ran, echo.answered(), json));
+        Ok(())
+    })
+}
+
+fn failed(why: String) -> Refusal {
+    Refusal { exit: EXIT_FORCED, why }
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Refusal> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| failed(error.to_string()))?;
-    runtime.block_on(async {
+    runtime.map_err(|error| failed(error.to_string()))
+}
+
+fn serve(arguments: &Arguments, settings: HostSettings) -> Result<(), Refusal> {
+    let listen = settings.listen;
+    runtime()?.block_on(async {
         // Before anybody can know that it runs, so that a signal ends it with its report.
         let stops = Stops::watch().map_err(|error| failed(format!("signals: {error}")))?;
         let host = Host::start(settings)

@@ -13,9 +13,6 @@ const TAIL_MAX: f64 = 8.0;
 /// What a host does.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Script {
-    /// Gives every message back at once as its own answer, read no further than its MTI: for
-    /// measuring what stands before the host. MTIs in ASCII only.
-    Echo,
     /// Answers as an issuer does.
     Issuer(Behaviour),
     /// Answers as an issuer whose days are good and bad.

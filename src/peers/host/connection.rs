@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use super::behaviour::Closing;
-use super::course::Manner;
+use super::behaviour::Behaviour;
 use super::floor::{Floor, RETRY, Seat};
 use super::issuer::{Answer, Answered, Issuer, Reply};
 use super::tally::locked;
@@ -81,8 +80,8 @@ async fn turn(
     desk: &mut Desk<'_>,
 ) -> Next {
     let floor = desk.floor;
-    let manner = floor.manner();
-    let pace = desk.pace(&manner, floor.clock.now());
+    let behaviour = floor.behaviour();
+    let pace = desk.pace(&behaviour, floor.clock.now());
     let unwritten = desk.out.pending().len();
     let mut next = Next::Go;
     tokio::select! {
@@ -90,8 +89,8 @@ async fn turn(
             let Ok(bytes @ 1..) = read else { return Next::End };
             let now = floor.clock.now();
             seat.heard.set(now);
-            desk.rest(&manner, bytes, now);
-            next = desk.take(&manner, unread, now);
+            desk.rest(&behaviour, bytes, now);
+            next = desk.take(&behaviour, unread, now);
         }
         () = sleep(pace.look_again.unwrap_or_default()), if pace.look_again.is_some() => {}
         () = writer.writable(), if unwritten > 0 => {}
@@ -119,13 +118,13 @@ struct Pace {
 }
 
 impl Desk<'_> {
-    fn pace(&self, manner: &Manner, now: Moment) -> Pace {
+    fn pace(&self, behaviour: &Behaviour, now: Moment) -> Pace {
         let soonest = self.due.first_key_value().map(|((due, _), _)| due.since(now));
         let has_room = self.out.pending().len() < OUT_BYTES_READING;
         let held_back = self.floor.is_full().then_some(RETRY);
         let rest =
-            slow_read(manner).map(|_| self.read_at.since(now)).filter(|rest| !rest.is_zero());
-        let bytes_max = match slow_read(manner) {
+            behaviour.slow_read.map(|_| self.read_at.since(now)).filter(|rest| !rest.is_zero());
+        let bytes_max = match behaviour.slow_read {
             Some(bytes_per_second) => (bytes_per_second / READS_PER_SECOND).max(1) as usize,
             None => usize::MAX,
         };
@@ -138,15 +137,15 @@ impl Desk<'_> {
     }
 
     /// Takes the time that these bytes are to take.
-    fn rest(&mut self, manner: &Manner, bytes: usize, now: Moment) {
-        if let Some(bytes_per_second) = slow_read(manner) {
+    fn rest(&mut self, behaviour: &Behaviour, bytes: usize, now: Moment) {
+        if let Some(bytes_per_second) = behaviour.slow_read {
             let seconds = bytes as f64 / f64::from(bytes_per_second.max(1));
             self.read_at = now.after(Duration::from_secs_f64(seconds));
         }
     }
 
     /// Takes every whole frame.
-    fn take(&mut self, manner: &Manner, unread: &mut ReadBuffer, now: Moment) -> Next {
+    fn take(&mut self, behaviour: &Behaviour, unread: &mut ReadBuffer, now: Moment) -> Next {
         let mut counts = locked(&self.floor.counts);
         loop {
             let split = match self.splitter.split(unread.unread()) {
@@ -163,17 +162,11 @@ impl Desk<'_> {
                 counts.tally().keepalives += 1;
                 continue;
             }
-            let reply = match manner {
-                Manner::Echo => self.issuer.echo(split.frame),
-                Manner::Issuer(behaviour) => self.issuer.judge(split.frame, behaviour),
-            };
+            let reply = self.issuer.judge(split.frame, behaviour);
             unread.consume(bytes);
             counts.came(&reply);
             self.heard = self.heard.saturating_add(1);
-            let closing = match manner {
-                Manner::Echo => Closing::NEVER,
-                Manner::Issuer(behaviour) => behaviour.closing,
-            };
+            let closing = behaviour.closing;
             let at_random = self.issuer.draws(closing.share);
             let closes = at_random || closing.after.is_some_and(|after| self.heard >= after);
             let Reply { answer: Answered::With(answer), .. } = reply else {
@@ -234,13 +227,6 @@ impl Drop for Desk<'_> {
 
 fn bytes_of(answer: &Answer) -> usize {
     answer.frame.len().saturating_add(WAITING_OVERHEAD_BYTES)
-}
-
-fn slow_read(manner: &Manner) -> Option<u32> {
-    match manner {
-        Manner::Echo => None,
-        Manner::Issuer(behaviour) => behaviour.slow_read,
-    }
 }
 
 /// The beginning of a frame whose end does not come.

@@ -6,17 +6,10 @@ use std::time::Duration;
 use super::behaviour::{AtTheEnd, Behaviour, Phases, Script};
 use crate::clock::Moment;
 
-/// How messages are answered at present.
-#[derive(Clone, Debug)]
-pub(super) enum Manner {
-    Echo,
-    Issuer(Rc<Behaviour>),
-}
-
 /// What begins.
 #[derive(Clone, Debug)]
 pub(super) struct Part {
-    pub(super) manner: Manner,
+    pub(super) behaviour: Rc<Behaviour>,
     /// Which phase it is, from 1; `None` without phases.
     pub(super) phase: Option<usize>,
     pub(super) close_all: bool,
@@ -31,16 +24,13 @@ pub(super) struct Course {
 }
 
 impl Part {
-    fn of(manner: Manner) -> Self {
-        Self { manner, phase: None, close_all: false }
+    fn of(behaviour: Behaviour) -> Self {
+        Self { behaviour: Rc::new(behaviour), phase: None, close_all: false }
     }
 
     /// Whether connections are accepted.
     pub(super) fn listening(&self) -> bool {
-        match &self.manner {
-            Manner::Echo => true,
-            Manner::Issuer(behaviour) => behaviour.listening,
-        }
+        self.behaviour.listening
     }
 }
 
@@ -55,15 +45,14 @@ impl Course {
     /// What holds now.
     pub(super) fn part(&self) -> Part {
         match &self.script {
-            Script::Echo => Part::of(Manner::Echo),
-            Script::Issuer(behaviour) => Part::of(Manner::Issuer(Rc::new(behaviour.clone()))),
+            Script::Issuer(behaviour) => Part::of(behaviour.clone()),
             Script::Phases(Phases { phases, .. }) => match phases.get(self.at) {
                 Some(phase) => Part {
-                    manner: Manner::Issuer(Rc::new(phase.behaviour.clone())),
+                    behaviour: Rc::new(phase.behaviour.clone()),
                     phase: Some(self.at + 1),
                     close_all: phase.close_all,
                 },
-                None => Part::of(Manner::Issuer(Rc::new(Behaviour::PROMPT))),
+                None => Part::of(Behaviour::PROMPT),
             },
         }
     }
@@ -139,7 +128,7 @@ mod tests {
     #[test]
     fn a_script_without_phases_goes_on_for_ever() {
         let none = Phases { phases: Vec::new(), at_the_end: AtTheEnd::Repeat };
-        for script in [Script::Echo, Script::Issuer(Behaviour::PROMPT), Script::Phases(none)] {
+        for script in [Script::Issuer(Behaviour::PROMPT), Script::Phases(none)] {
             let mut course = Course::new(script, Moment::START);
             assert!(course.part().listening() && course.part().phase.is_none());
             assert!(course.left(at_ms(1)).is_none() && course.next(at_ms(1)).is_none());

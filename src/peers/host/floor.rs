@@ -10,8 +10,9 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::spawn_local;
 use tokio::time::sleep;
 
+use super::behaviour::Behaviour;
 use super::connection::converse;
-use super::course::{Course, Manner, Part};
+use super::course::{Course, Part};
 use super::tally::{Counts, locked};
 use super::{Command, HostSettings};
 use crate::clock::{Clock, Moment};
@@ -34,7 +35,7 @@ pub(super) struct Floor {
     pub(super) waiting: Cell<usize>,
     /// Told when messages are to be answered otherwise.
     pub(super) changed: Notify,
-    manner: RefCell<Manner>,
+    behaviour: RefCell<Rc<Behaviour>>,
     seats: RefCell<Vec<Rc<Seat>>>,
     seated: Cell<u64>,
 }
@@ -49,8 +50,8 @@ pub(super) struct Seat {
 
 impl Floor {
     /// How messages are answered at present.
-    pub(super) fn manner(&self) -> Manner {
-        self.manner.borrow().clone()
+    pub(super) fn behaviour(&self) -> Rc<Behaviour> {
+        Rc::clone(&self.behaviour.borrow())
     }
 
     /// Whether no more may be read before answers have left.
@@ -73,7 +74,7 @@ impl Floor {
 
     /// Goes on as this part of the script says.
     fn play(&self, part: &Part) {
-        *self.manner.borrow_mut() = part.manner.clone();
+        *self.behaviour.borrow_mut() = Rc::clone(&part.behaviour);
         locked(&self.counts).tally().phase = part.phase;
         self.changed.notify_waiters();
         if part.close_all || !part.listening() {
@@ -123,7 +124,7 @@ pub(super) async fn serve(
         clock,
         waiting: Cell::new(0),
         changed: Notify::new(),
-        manner: RefCell::new(part.manner.clone()),
+        behaviour: RefCell::new(Rc::clone(&part.behaviour)),
         seats: RefCell::default(),
         seated: Cell::new(0),
     });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::behaviour::Behaviour;
-use crate::iso8583::{Dialect, FieldSet, Mti, MtiEncoding, Spans, View, approves};
+use crate::iso8583::{Dialect, FieldSet, Mti, Spans, View, approves};
 use crate::peers::Message;
 use crate::traffic::Text;
 use crate::wire::Header;
@@ -53,8 +53,8 @@ pub(super) struct Answer {
     pub(super) wait: Duration,
     /// Whether it takes longer than answers do.
     pub(super) late: bool,
-    /// `None` of an echo.
-    pub(super) code: Option<Code>,
+    /// What Field 39 says.
+    pub(super) code: Code,
     /// Header and message.
     pub(super) frame: Vec<u8>,
 }
@@ -67,25 +67,6 @@ impl Issuer {
     /// Whether something that happens to this share of messages happens to this one.
     pub(super) fn draws(&mut self, share: f64) -> bool {
         self.luck.f64() < share
-    }
-
-    /// Gives a frame back with its header turned round.
-    pub(super) fn echo(&self, frame: &[u8]) -> Reply {
-        let opened = self.header.open(frame).ok();
-        let head = opened.and_then(|opened| opened.body.split_first_chunk::<4>());
-        let readable = head.filter(|_| self.dialect.mti() == MtiEncoding::Ascii);
-        let read = readable.and_then(|(digits, rest)| {
-            Some((Mti::from_digits(digits.map(|digit| digit.wrapping_sub(b'0')))?, rest))
-        });
-        let Some((mti, rest)) = read else { return Reply::UNREADABLE };
-        let Some(response) = mti.response() else { return Reply::to(mti, Answered::Not) };
-        let mut answer = Vec::with_capacity(frame.len());
-        self.header.answer(frame, &mut answer);
-        self.dialect.mti().write(response, &mut answer);
-        answer.extend_from_slice(rest);
-        self.header.seal(&mut answer);
-        let answer = Answer { wait: Duration::ZERO, late: false, code: None, frame: answer };
-        Reply::to(mti, Answered::With(answer))
     }
 
     /// Answers as an issuer of this behaviour.
@@ -127,17 +108,13 @@ impl Issuer {
             return reply(Answered::Not);
         }
         header.seal(&mut answered);
-        let code = Some(Code::cut(code.as_bytes()));
+        let code = Code::cut(code.as_bytes());
         reply(Answered::With(Answer { wait, late, code, frame: answered }))
     }
 }
 
 impl Reply {
     const UNREADABLE: Self = Self { mti: None, faulty: true, answer: Answered::Not };
-
-    const fn to(mti: Mti, answer: Answered) -> Self {
-        Self { mti: Some(mti), faulty: false, answer }
-    }
 }
 
 /// What an issuer says that has done what it was asked. From 1993 on each kind of message has a
@@ -292,21 +269,6 @@ mod tests {
         let silent = Exception { dropped_share: Some(1.0), ..exception("00") };
         let silent = Behaviour { exceptions: vec![silent], ..Behaviour::PROMPT };
         assert!(answers("0420", &silent).is_empty());
-    }
-
-    #[test]
-    fn an_echo_changes_nothing_but_the_message_type_and_the_way_of_the_header() {
-        let request = frame(&Message::new("0201").field(2, "4111111111111111").field(11, "1"));
-        let reply = issuer(Header::None).echo(&request);
-        assert_eq!(reply.mti.map(Mti::number), Some(201));
-        let answer = with(reply).unwrap();
-        assert_eq!((answer.wait, &answer.frame[..4]), (Duration::ZERO, &b"0210"[..]));
-        assert_eq!(answer.frame[4..], request[4..]);
-        assert!(issuer(Header::None).echo(b"02").mti.is_none());
-        let tpdu = Header::Tpdu { application_bytes: 0 };
-        let framed = [b"\x60\0\x01\0\x02", &request[..]].concat();
-        let answer = with(issuer(tpdu).echo(&framed)).unwrap();
-        assert_eq!(answer.frame[..9], *b"\x60\0\x02\0\x010210");
     }
 
     #[test]

@@ -59,7 +59,7 @@ impl HostTally {
 pub(super) struct Counts {
     tally: HostTally,
     /// Codes come from the script and a few of this module's own, so they are not many.
-    answers: HashMap<Option<Code>, u64>,
+    answers: HashMap<Code, u64>,
 }
 
 impl Counts {
@@ -93,8 +93,7 @@ impl Counts {
     pub(super) fn read(&self) -> HostTally {
         let mut tally = self.tally.clone();
         for (code, count) in &self.answers {
-            let code = code.map_or_else(|| "none".to_owned(), |code| code.to_string());
-            *tally.answers.entry(code).or_default() += count;
+            *tally.answers.entry(code.to_string()).or_default() += count;
         }
         tally
     }

@@ -70,7 +70,7 @@ impl Behaviours {
 }
 
 fn delay(text: &str) -> Result<Duration, String> {
-    let delay = config::duration(text).filter(|delay| *delay <= DELAY_MAX);
+    let delay = config::duration_from_text(text).filter(|delay| *delay <= DELAY_MAX);
     delay.ok_or_else(|| "write a number and a unit, such as 20ms or 2s, at most 1h".to_owned())
 }
 

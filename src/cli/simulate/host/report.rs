@@ -26,6 +26,20 @@ pub(super) fn listening(address: SocketAddr, json: bool) -> String {
     format!("simulated host: listening on {address}")
 }
 
+/// The last that an echo says.
+pub(super) fn echoed(address: SocketAddr, ran: Duration, messages: u64, json: bool) -> String {
+    let rate = rate(messages, ran);
+    if json {
+        let report = json!({
+            "event": "report", "address": address.to_string(), "seconds": seconds(ran),
+            "messages": messages, "rate": (rate * 10.0).round() / 10.0,
+        });
+        return report.to_string();
+    }
+    let ran = ran.as_secs_f64();
+    format!("echo on {address}: {ran:.1} s, {messages} messages, {rate:.1} a second")
+}
+
 /// What it says meanwhile; `rate` is that since the last time.
 pub(super) fn progress(ran: Duration, rate: f64, tally: &HostTally, json: bool) -> String {
     if json {
