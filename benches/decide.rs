@@ -56,7 +56,7 @@ fn refused_by_the_merchant(bencher: Bencher<'_, '_>, merchants: usize) {
 /// What of the above is reading the messages themselves from memory, which in the proxy are hot.
 #[divan::bench]
 fn no_limit_at_all(bencher: Bencher<'_, '_>) {
-    let policy = Policy::new(&[], 1, 42, Moment::START).unwrap();
+    let policy = Policy::new(&[], &[], 1, 42, Moment::START).unwrap();
     let busy = Busy::new(0, 1_000_000, Tokens::PLENTY);
     let mut batches = busy.messages.chunks_exact(BATCH).cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
@@ -69,7 +69,7 @@ fn no_limit_at_all(bencher: Bencher<'_, '_>) {
 
 #[divan::bench]
 fn turn(bencher: Bencher<'_, '_>) {
-    let policy = Policy::new(&[], 1, 42, Moment::START).unwrap();
+    let policy = Policy::new(&[], &[], 1, 42, Moment::START).unwrap();
     bencher.bench_local(|| drop(black_box(policy.turn(0))));
 }
 

@@ -71,7 +71,7 @@ fn refused_by_the_limit_over_all(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_size = 1_000)]
 fn classify(bencher: Bencher<'_, '_>) {
     let (dialect, request) = (dialect(), purchase(1, 1));
-    let policy = Policy::new(&[], 1, 42, Moment::START).unwrap();
+    let policy = Policy::new(&[], &[], 1, 42, Moment::START).unwrap();
     let gate = link::gate(Arc::new(policy));
     let mut spans = Spans::default();
     let view = View::parse(&dialect, &request, &mut spans).unwrap();

@@ -68,11 +68,21 @@ impl Clock {
     }
 }
 
-/// What the calling thread has used of a processor since it began.
+/// The present wall time in seconds since 1970-01-01T00:00:00Z.
+#[expect(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    reason = "this is the one place that reads wall time"
+)]
+pub fn unix_seconds() -> u64 {
+    let epoch = std::time::SystemTime::UNIX_EPOCH;
+    std::time::SystemTime::now().duration_since(epoch).unwrap_or_default().as_secs()
+}
+
+/// The time that the calling thread has spent on a processor.
 pub fn thread_cpu() -> Duration {
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(used.tv_sec).unwrap_or_default();
-    Duration::new(seconds, u32::try_from(used.tv_nsec).unwrap_or_default())
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::try_from(spent).unwrap_or_default()
 }
 
 /// Coordinated universal time to the second, as Field 7 (MMDDhhmmss) wants it.

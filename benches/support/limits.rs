@@ -2,7 +2,7 @@
 //! else in the benches.
 
 use tollgate::clock::Moment;
-use tollgate::limits::{Burst, Mode, Per, Policy, Rate, Rule};
+use tollgate::limits::{Burst, Per, Policy, Rate, Rule};
 use tollgate::traffic::{Bin, Class, LinkId, MerchantId, Operation, Traffic};
 
 /// How many limits a decision may be asked of here.
@@ -27,10 +27,10 @@ impl Tokens {
 /// The first `limits` of: merchant, BIN, all, and a second one by merchant.
 pub(crate) fn rules(limits: usize, merchants: usize, tokens: Tokens) -> Vec<Rule> {
     let mut rules = vec![
-        rule("merchant", Per::Merchant, tokens.merchant, merchants),
-        rule("bin", Per::Bin, tokens.bin, 1_000),
-        rule("all", Per::All, tokens.all, 1),
-        rule("merchant-hourly", Per::Merchant, PLENTY, merchants),
+        rule("merchant", Per::MERCHANT, tokens.merchant, merchants),
+        rule("bin", Per::BIN, tokens.bin, 1_000),
+        rule("all", Per::NOTHING, tokens.all, 1),
+        rule("merchant-hourly", Per::MERCHANT, PLENTY, merchants),
     ];
     assert!(limits <= LIMITS_MAX, "there are four of them");
     rules.truncate(limits);
@@ -38,16 +38,9 @@ pub(crate) fn rules(limits: usize, merchants: usize, tokens: Tokens) -> Vec<Rule
 }
 
 fn rule(name: &str, per: Per, tokens: f64, keys_max: usize) -> Rule {
-    Rule {
-        name: name.to_owned(),
-        per,
-        rate: Rate::per_second(tokens).unwrap(),
-        burst: Burst::tokens(tokens.max(1.0)).unwrap(),
-        mode: Mode::Enforce,
-        bin_digits: 8,
-        keys_max,
-        keys: Vec::new(),
-    }
+    let (rate, burst) =
+        (Rate::per_second(tokens).unwrap(), Burst::tokens(tokens.max(1.0)).unwrap());
+    Rule { bin_digits: 8, keys_max, ..Rule::new(name, per, rate, burst) }
 }
 
 /// A purchase at some merchant, with one of 64 BINs.
@@ -55,11 +48,9 @@ pub(crate) fn traffic(merchant: usize) -> Traffic {
     let digits = [4, 1, 1, 1, 0, 0, (merchant / 8 % 8) as u8, (merchant % 8) as u8];
     let acceptor = format!("SHOP{merchant:08}   ");
     Traffic {
-        link: LinkId(0),
-        class: Class::Standard,
-        operation: Operation::Purchase,
         bin: Bin::from_digits(&digits),
         merchant: MerchantId::new(b"123456", acceptor.as_bytes()),
+        ..Traffic::new(LinkId(0), Class::Standard, Operation::Purchase)
     }
 }
 
@@ -73,7 +64,7 @@ impl Busy {
     /// A first token was taken from each bucket.
     pub(crate) fn new(limits: usize, merchants: usize, tokens: Tokens) -> Self {
         let rules = rules(limits, merchants, tokens);
-        let policy = Policy::new(&rules, 1, 42, Moment::START).unwrap();
+        let policy = Policy::new(&rules, &[], 1, 42, Moment::START).unwrap();
         let mut messages: Vec<_> = (0..merchants).map(traffic).collect();
         fastrand::Rng::with_seed(42).shuffle(&mut messages);
         let turn = policy.turn(0);

@@ -8,8 +8,8 @@ use tollgate::clock::Moment;
 use tollgate::exchange::{
     ConnectionId, Exchange, Flow, Outcome, Room, Sequence, SessionId, Settings, Sink,
 };
-use tollgate::gate::{self, Codes, Gate, LocalAnswers};
-use tollgate::iso8583::{Dialect, FieldSet};
+use tollgate::gate::{self, Gate};
+use tollgate::iso8583::Dialect;
 use tollgate::limits::Policy;
 use tollgate::net::buffer::WriteBuffer;
 use tollgate::net::host_queue::{Fill, HostQueue};
@@ -149,7 +149,7 @@ impl Link {
     /// With limits per merchant, per BIN and over all.
     pub(crate) fn new(tokens: Tokens) -> Self {
         let rules = rules(3, MERCHANTS as usize, tokens);
-        let policy = Arc::new(Policy::new(&rules, 1, 42, Moment::START).unwrap());
+        let policy = Arc::new(Policy::new(&rules, &[], 1, 42, Moment::START).unwrap());
         let gate = gate(Arc::clone(&policy));
         let settings = Settings {
             deadline: Settings::DEADLINE,
@@ -227,11 +227,5 @@ pub(crate) fn dialect() -> Arc<Dialect> {
 
 /// A gate before `policy`, with everything else by default.
 pub(crate) fn gate(policy: Arc<Policy>) -> Gate {
-    let settings = gate::Settings {
-        echo: FieldSet::of(&gate::Settings::ECHO),
-        codes: Codes::default(),
-        local_answers: LocalAnswers::default(),
-        malformed: Default::default(),
-    };
-    Gate::new(LinkId(0), settings, policy)
+    Gate::new(LinkId(0), gate::Settings::default(), policy)
 }

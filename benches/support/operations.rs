@@ -88,7 +88,7 @@ fn view(preset: &str) -> View<'static> {
 
 fn classify() -> Operation {
     let view = view("iso87_ascii");
-    let gate = gate(Arc::new(Policy::new(&[], 1, 42, Moment::START).unwrap()));
+    let gate = gate(Arc::new(Policy::new(&[], &[], 1, 42, Moment::START).unwrap()));
     repeated(move || {
         black_box(gate.classify(black_box(&view)));
     })

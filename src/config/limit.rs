@@ -140,100 +140,14 @@ fn when(section: Section<'_>, links: Option<&[String]>) -> Option<When> {
 /// The values listed at `key`: none when there is no list.
 fn those<T>(
     section: &Section<'_>,
-    read: Placed<Option<T>>,
-    remedy: &str,
-    stray: [bool; N],
-) -> Option<Placed<T>> {
-    let Placed { value, place } = read;
-    if value.is_none() && !stray.contains(&true) {
-        section.fault(&place, &Wrong::new("is missing", remedy));
-    }
-    value.map(|value| Placed { value, place })
-}
-
-fn merchant_key(
-    section: &Section<'_>,
-    seen: &mut Seen,
-    merchant: Option<Placed<String>>,
-    acquirer: Option<Placed<String>>,
-) -> Option<KeyMatch> {
-    let (merchant, acquirer) = (merchant?, acquirer?);
-    let id = MerchantId::new(acquirer.value.as_bytes(), merchant.value.as_bytes())?;
-    let name = quoted(&String::from_utf8_lossy(id.name()));
-    seen.check(section, &merchant, name, "remove one of the two");
-    Some(KeyMatch::Merchant(id))
-}
-
-/// The ranges of one limit, of which two of the same width may not overlap.
-#[derive(Default)]
-struct Ranges {
-    /// The line of each by its width and its first number.
-    lines: BTreeMap<(u32, u32), usize>,
-}
-
-/// Cards by the first eight digits of their numbers.
-pub(super) struct Range {
-    pub(super) first: u32,
-    pub(super) last: u32,
-    text: String,
-}
-
-impl Ranges {
-    fn take(&mut self, section: &Section<'_>, range: Placed<Range>) -> KeyMatch {
-        let Placed { value: Range { first, last, text }, place } = range;
-        // Two ranges of one width meet when they begin no further apart than they are wide.
-        let width = last - first;
-        let near = (width, first.saturating_sub(width))..=(width, last);
-        if let Some(((_, other), line)) = self.lines.range(near).next() {
-            let text = quoted(&text);
-            let wrong = if *other == first {
-                let problem = format!("{text} is the same range as at line {line}");
-                Wrong::new(problem, "remove one of the two")
-            } else {
-                let problem = format!("{text} overlaps a range of the same width at line {line}");
-                Wrong::new(problem, "narrow one of the two: the narrower range wins")
-            };
-            section.fault(&place, &wrong);
-        }
-        self.lines.entry((width, first)).or_insert(place.line);
-        KeyMatch::BinRange { first, last }
-    }
-}
-
-/// Reads a BIN. The value is not repeated in a fault unless it is short: it may be a card number.
-pub(super) fn bin(value: &DeValue<'_>) -> Result<Range, Wrong> {
-    let text = value::text(value, "digits in quotes", BIN_REMEDY)?;
-    let problem = |error| match error {
-        KeyError::Digits => "is neither digits nor a range of them".to_owned(),
-        KeyError::Long => "is longer than a BIN".to_owned(),
-        KeyError::Lengths | KeyError::Backwards => format!("{} is not a range", quoted(text)),
-    };
-    match KeyMatch::parse_bin(text) {
-        Ok(KeyMatch::BinRange { first, last }) => Ok(Range { first, last, text: text.to_owned() }),
-        Ok(KeyMatch::Merchant(_)) => Err(not(value, "a BIN", BIN_REMEDY)),
-        Err(error) => Err(Wrong::new(problem(error), error.to_string())),
-    }
-}
-
-/// Reads a card acceptor, as long as ISO 8583:2003 allows it to be.
-pub(super) fn merchant(value: &DeValue<'_>) -> Result<String, Wrong> {
-    const WHAT: &str = "a merchant";
-    let text = value::text(value, WHAT, MERCHANT_REMEDY)?;
-    let printable = text.bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic());
-    if printable && (1..=35).contains(&text.len()) && !text.trim().is_empty() {
-        Ok(text.to_owned())
-    } else {
-        Err(not(value, WHAT, MERCHANT_REMEDY))
-    }
-}
-
-fn acquirer(value: &DeValue<'_>) -> Result<String, Wrong> {
-    const WHAT: &str = "an acquirer";
-    let text = value::text(value, WHAT, ACQUIRER_REMEDY)?;
-    if text.len() <= 11 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        Ok(text.to_owned())
-    } else {
-        Err(not(value, WHAT, ACQUIRER_REMEDY))
+    key: &'static str,
+    read: impl Fn(&DeValue<'_>) -> Result<T, Wrong>,
+) -> Option<Vec<T>> {
+    let Placed { value: listed, place } =
+        section.list(key, "write a list of what the limit is for", read)?;
+    if listed.as_ref().is_some_and(Vec::is_empty) {
+        let remedy = "remove it, or write mode = \"off\"";
+        section.fault(&place, &Wrong::new("is empty, so that the limit is for nothing", remedy));
     }
     Some(listed.into_iter().flatten().map(|placed| placed.value).collect())
 }

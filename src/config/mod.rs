@@ -35,7 +35,7 @@ use thiserror::Error;
 use toml::de::DeTable;
 
 use self::dialect::Dialects;
-pub use self::duration::from_text as duration;
+pub use self::duration::from_text as duration_from_text;
 use self::fault::Wrong;
 pub use self::fault::{Fault, Faults};
 pub use self::link::{HostDown, Link};
@@ -99,6 +99,11 @@ impl Config {
         Ok(read_by(&text, |root| Dialects::read(&root).sound())?)
     }
 
+    /// The links' names, by their place.
+    pub fn link_names(&self) -> Vec<String> {
+        names_of(&self.links)
+    }
+
     fn read(root: Section<'_>) -> Option<Self> {
         let node = Node::read(root.table("node"));
         let log = Log::read(root.table("log"));
@@ -131,6 +136,10 @@ impl Config {
             upstreams_unused: upstreams.unused(),
         })
     }
+}
+
+fn names_of(links: &[Link]) -> Vec<String> {
+    links.iter().map(|link| link.name.clone()).collect()
 }
 
 /// Reads the text of a file by its root, with every fault noted.

@@ -12,10 +12,9 @@ use toml::de::DeValue;
 use super::dialect::truth;
 use super::fault::{Faults, Wrong};
 use super::reader::Section;
-use super::{LoadError, duration, limit, read_by, text_of, value};
+use super::{LoadError, duration, limit_value, read_by, text_of, value};
 use crate::iso8583::Mti;
 use crate::peers::{AtTheEnd, Behaviour, Closing, Exception, Latency, Match, Phase, Phases};
-use crate::traffic::Operation;
 
 const PHASES_MAX: usize = 1_000;
 /// They are looked through for every message.
@@ -172,9 +171,9 @@ fn exceptions(phase: &Section<'_>) -> Option<Vec<Exception>> {
 
 fn exception(section: &Section<'_>) -> Option<Exception> {
     let mti = section.optional("mti", mti);
-    let bin = section.optional("bin", limit::bin);
-    let merchant = section.optional("merchant", limit::merchant);
-    let operation = section.optional("operation", value::choice(OPERATIONS, value::none_later));
+    let bin = section.optional("bin", limit_value::bin);
+    let merchant = section.optional("merchant", limit_value::merchant);
+    let operation = section.optional("operation", limit_value::operation);
     let amount = amount(section);
     let code = section.optional("code", code);
     let latency = latency(section);
@@ -193,26 +192,13 @@ fn exception(section: &Section<'_>) -> Option<Exception> {
     }
     let of = Match {
         mti: mti.value,
-        bin: bin?.value.map(|range| range.first..=range.last),
+        bin: bin?.value.map(|(range, _)| range.first..=range.last),
         merchant: merchant?.value.map(|name| name.trim_end().to_owned()),
         operation: operation?.value,
         amount: amount?,
     };
     Some(Exception { of, code: code.value, latency, dropped_share: dropped_share.value })
 }
-
-/// The names of operations.
-const OPERATIONS: [(&str, Operation); 9] = [
-    ("purchase", Operation::Purchase),
-    ("cash", Operation::Cash),
-    ("cashback", Operation::Cashback),
-    ("refund", Operation::Refund),
-    ("credit", Operation::Credit),
-    ("inquiry", Operation::Inquiry),
-    ("transfer", Operation::Transfer),
-    ("payment", Operation::Payment),
-    ("other", Operation::Other),
-];
 
 /// Reads `amount_min` and `amount_max`; `None` inside when there is neither.
 fn amount(section: &Section<'_>) -> Option<Option<RangeInclusive<u64>>> {

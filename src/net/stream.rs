@@ -96,7 +96,19 @@ impl Reader {
     /// # Errors
     /// When the connection broke.
     pub async fn fill(&mut self, buffer: &mut ReadBuffer) -> io::Result<usize> {
-        poll_fn(|context| self.poll_fill(context, buffer)).await
+        self.fill_at_most(buffer, usize::MAX).await
+    }
+
+    /// The same for at most `bytes_max` bytes, which is above 0.
+    ///
+    /// # Errors
+    /// When the connection broke.
+    pub async fn fill_at_most(
+        &mut self,
+        buffer: &mut ReadBuffer,
+        bytes_max: usize,
+    ) -> io::Result<usize> {
+        poll_fn(|context| self.poll_fill(context, buffer, bytes_max)).await
     }
 
     /// Waits for bytes and lends `inbox` to `turn` with them in it, behind `rest`; `None` at the end
@@ -112,7 +124,7 @@ impl Reader {
     ) -> io::Result<Option<T>> {
         poll_fn(|context| {
             inbox.lend(rest, |buffer| {
-                let read = ready!(self.poll_fill(context, buffer))?;
+                let read = ready!(self.poll_fill(context, buffer, usize::MAX))?;
                 Poll::Ready(Ok((read > 0).then(|| turn(buffer))))
             })
         })
@@ -123,10 +135,13 @@ impl Reader {
         &mut self,
         context: &mut Context<'_>,
         buffer: &mut ReadBuffer,
+        bytes_max: usize,
     ) -> Poll<io::Result<usize>> {
         // poll_read and not try_read: it knows from a short read that the socket is empty, which
         // saves the second call that would only be told so.
-        let mut free = ReadBuf::new(buffer.free());
+        let free = buffer.free();
+        let most = free.len().min(bytes_max);
+        let mut free = ReadBuf::new(free.get_mut(..most).unwrap_or_default());
         ready!(Pin::new(&mut self.0).poll_read(context, &mut free))?;
         let read = free.filled().len();
         buffer.filled(read);

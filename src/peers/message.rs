@@ -274,6 +274,32 @@ mod tests {
     }
 
     #[test]
+    fn what_is_built_in_the_presets_of_networks_reads_back_as_it_was_given() {
+        for name in ["iso87_bcd", "iso87_bcd_left", "iso93_bcd", "iso93_ebcdic", "visa_like_base1"]
+        {
+            let dialect = Dialect::preset(name).unwrap();
+            let code = if name.starts_with("iso93") { "116" } else { "51" };
+            let message = Message::new("0100").field(2, "411111111111111").field(4, "100");
+            let message = message.field(11, "42").field(39, code).field(41, "Term-1");
+            let mut body = Vec::new();
+            message.encode(&dialect, &mut body).unwrap();
+            let mut spans = Spans::default();
+            let view = View::parse(&dialect, &body, &mut spans).unwrap();
+            assert_eq!((view.mti().number(), view.fault()), (100, None), "{name}");
+            for (de, text) in [
+                (2, "411111111111111"),
+                (4, "000000000100"),
+                (11, "000042"),
+                (39, code),
+                (41, "Term-1  "),
+            ] {
+                let read = view.text::<32>(de).unwrap();
+                assert_eq!(read.as_bytes(), text.as_bytes(), "{name} {de}");
+            }
+        }
+    }
+
+    #[test]
     fn an_answer_echoes_what_the_request_has_byte_for_byte() {
         let dialect = Dialect::preset("iso87_ascii_binbitmap").unwrap();
         let (mut request, mut answer) = (Vec::new(), Vec::new());

@@ -20,7 +20,7 @@ mod message;
 mod network;
 mod poll;
 
-pub use card::Card;
+pub use echo::Echo;
 pub use host::{
     AtTheEnd, Behaviour, Closing, Exception, Host, HostSettings, HostTally, Latency, Match, Phase,
     Phases, Script,

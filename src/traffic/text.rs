@@ -35,8 +35,11 @@ impl<const N: usize> Text<N> {
 
     /// Appends bytes until full.
     pub fn push_all(&mut self, text: &[u8]) {
-        for byte in text {
-            self.push(*byte);
+        let free = self.bytes.get_mut(self.len..).unwrap_or_default();
+        let taken = text.len().min(free.len());
+        if let (Some(to), Some(from)) = (free.get_mut(..taken), text.get(..taken)) {
+            to.copy_from_slice(from);
+            self.len += taken;
         }
     }
 

@@ -1,5 +1,6 @@
 //! One connection of a network: what it sends, and which answer is whose.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 use std::net::TcpStream;
 
@@ -59,6 +60,7 @@ impl Session {
             stream: Some(stream),
             rng: fastrand::Rng::with_seed(settings.seed.wrapping_add(1 + number as u64)),
             awaited: Awaited::new(room, first),
+            owed_again: HashMap::new(),
             last_request: (first, desk.seconds),
             left: Vec::new(),
             out: Vec::new(),
@@ -212,10 +214,16 @@ impl Session {
             answer.terminal.is_none_or(own).then_some((answer.verdict, sent))
         });
         let Some((verdict, sent)) = found else {
-            tally.unmatched += u64::from(desk.counts(desk.now));
+            if !read.is_some_and(|answer| self.is_owed_again(answer.stan)) {
+                tally.unmatched += u64::from(desk.counts(desk.now));
+            }
             return;
         };
         self.awaited.remove(sent.stan);
+        let repeated = sent.again > 0 && !sent.kind.is_request();
+        if repeated {
+            self.owed_again.insert(sent.stan, sent.again);
+        }
         let took = desk.now.since(sent.at);
         let answer = match verdict {
             Verdict::Approved => Answer::Approved,
@@ -228,10 +236,16 @@ impl Session {
             desk.may_try_again(&sent);
         }
         if desk.counts(sent.at) {
-            let repeated = sent.again > 0 && !sent.kind.is_request();
             let took = if repeated { Took::Repeated } else { Took::Latency(took) };
             tally.answered(sent.flow.into(), sent.kind, answer, took);
         }
+    }
+
+    /// Whether a message that was answered had been sent again before that: each sending may have an
+    /// answer of its own.
+    fn is_owed_again(&mut self, stan: u32) -> bool {
+        let owed = self.owed_again.get_mut(&stan).filter(|owed| **owed > 0);
+        owed.map(|owed| *owed -= 1).is_some()
     }
 
     /// Gives up what was not answered for too long, and sends again what may not be refused.

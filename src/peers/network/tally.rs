@@ -21,7 +21,7 @@ pub struct Tally {
     pub repeats: u64,
     /// Messages that tried again, under a number of their own, what had got a 91.
     pub retries: u64,
-    /// Answers to nothing that was waiting: a second answer, or somebody else's.
+    /// Answers to nothing that was waiting: one more than a message was sent, or somebody else's.
     pub unmatched: u64,
     /// Messages for which no connection was left.
     pub unsent: u64,
