@@ -5,9 +5,9 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
-use super::PATIENCE;
 pub use super::framing::Framing;
 use super::message::Message;
+use super::{PATIENCE, wait_for};
 
 /// One end of a connection.
 pub struct Peer {
@@ -64,14 +64,10 @@ impl Peer {
     #[track_caller]
     pub fn bytes_under_way(&self) -> (usize, usize) {
         let mut last = self.queued_bytes();
-        loop {
-            std::thread::sleep(Duration::from_millis(20));
-            let next = self.queued_bytes();
-            if next == last {
-                return next;
-            }
-            last = next;
-        }
+        wait_for("two readings of the queues agree", || {
+            let before = std::mem::replace(&mut last, self.queued_bytes());
+            (before == last).then_some(last)
+        })
     }
 
     #[track_caller]
