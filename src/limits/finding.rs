@@ -12,7 +12,7 @@ use super::limit::{Found, Limit};
 use super::limit_set::LimitIx;
 use super::per::{Dimension, Per};
 use super::policy::Policy;
-use super::rule::{Burst, Mode, Rate, Rule};
+use super::rule::{Burst, MccRange, Mode, Rate, Rule};
 use crate::clock::Moment;
 use crate::traffic::Traffic;
 
@@ -239,7 +239,6 @@ fn look(
 /// What the limit's filter leaves the message out by.
 fn left_out_by(rule: &Rule, traffic: &Traffic) -> Option<Filter> {
     let when = &rule.when;
-    let in_category = |mcc| when.mccs.iter().any(|range| (range.first..=range.last).contains(&mcc));
     let fits = [
         (Filter::Link, when.links.is_empty() || when.links.contains(&traffic.link)),
         (Filter::Class, when.classes.is_empty() || when.classes.contains(&traffic.class)),
@@ -247,7 +246,7 @@ fn left_out_by(rule: &Rule, traffic: &Traffic) -> Option<Filter> {
             Filter::Operation,
             when.operations.is_empty() || when.operations.contains(&traffic.operation),
         ),
-        (Filter::Mcc, when.mccs.is_empty() || traffic.mcc.is_some_and(in_category)),
+        (Filter::Mcc, MccRange::include(&when.mccs, traffic.mcc)),
     ];
     fits.into_iter().find(|(_, fits)| !fits).map(|(filter, _)| filter)
 }

@@ -102,9 +102,7 @@ impl Limit {
     /// Whether the limit is for what the merchant sells.
     #[inline]
     pub(super) fn is_for_category(&self, traffic: &Traffic) -> bool {
-        let listed =
-            |mcc| self.mccs.iter().any(|MccRange { first, last }| (first..=last).contains(&mcc));
-        self.mccs.is_empty() || traffic.mcc.as_ref().is_some_and(listed)
+        MccRange::include(&self.mccs, traffic.mcc)
     }
 
     /// The bucket of the key that a message has; `None` when it has none.

@@ -110,6 +110,15 @@ pub struct MccRange {
     pub last: Mcc,
 }
 
+impl MccRange {
+    /// Whether a limit for these categories, of which none means all, is for this one.
+    #[inline]
+    pub(super) fn include(ranges: &[Self], mcc: Option<Mcc>) -> bool {
+        let listed = |mcc| ranges.iter().any(|range| (range.first..=range.last).contains(&mcc));
+        ranges.is_empty() || mcc.is_some_and(listed)
+    }
+}
+
 /// A key that is named in the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuleKey {
