@@ -9,8 +9,8 @@ use super::bitmap::{BitmapEncoding, BitmapLayout, THIRD_BITMAP};
 use super::field::{FieldSpec, Misfit};
 use super::field_set::FieldSet;
 use super::mti::MtiEncoding;
+use super::steps::{Step, Steps};
 use super::table::{self, Row, RowFault, TableError, rows};
-use super::walk::Step;
 
 /// Field numbers are bytes, so that a table of 256 is never indexed past its end.
 const FIELDS: usize = 256;
@@ -48,10 +48,9 @@ presets![
 #[derive(Clone, PartialEq, Eq)]
 pub struct Dialect {
     mti: MtiEncoding,
-    bitmap: BitmapLayout,
     fields: [Option<FieldSpec>; FIELDS],
-    /// What the walk does at each field, worked out beforehand.
-    steps: [Step; FIELDS],
+    /// How the bitmap is written, and what the walk does at each field.
+    steps: Steps,
     /// What fields are called, for people.
     names: BTreeMap<u8, Box<str>>,
 }
@@ -83,9 +82,8 @@ impl Dialect {
         };
         let mut dialect = Self {
             mti: *mti,
-            bitmap: *bitmap,
             fields: [None; FIELDS],
-            steps: [Step::Undefined; FIELDS],
+            steps: Steps::new(*bitmap),
             names: BTreeMap::new(),
         };
         for (de, (line, row, name)) in by_field {
@@ -122,7 +120,7 @@ impl Dialect {
         if layout.third.is_some() {
             self.set(THIRD_BITMAP, None);
         }
-        self.bitmap = layout;
+        self.steps.set_bitmap(layout);
         Ok(())
     }
 
@@ -135,7 +133,7 @@ impl Dialect {
         encoding: BitmapEncoding,
         name: &str,
     ) -> Result<(), Misfit> {
-        self.set_bitmap(BitmapLayout { third: Some(encoding), ..self.bitmap })?;
+        self.set_bitmap(BitmapLayout { third: Some(encoding), ..self.bitmap() })?;
         self.names.insert(THIRD_BITMAP, name.into());
         Ok(())
     }
@@ -160,7 +158,7 @@ impl Dialect {
         self.set(de, None);
         self.names.remove(&de);
         if de == THIRD_BITMAP {
-            self.bitmap.third = None;
+            self.steps.set_bitmap(BitmapLayout { third: None, ..self.bitmap() });
         }
     }
 
@@ -168,9 +166,7 @@ impl Dialect {
         if let Some(slot) = self.fields.get_mut(usize::from(de)) {
             *slot = spec;
         }
-        if let Some(step) = self.steps.get_mut(usize::from(de)) {
-            *step = spec.map_or(Step::Undefined, |spec| Step::of(&spec));
-        }
+        self.steps.set(de, spec.map_or(Step::Undefined, |spec| Step::of(&spec)));
     }
 
     /// How the MTI is written.
@@ -179,8 +175,9 @@ impl Dialect {
     }
 
     /// How the bitmap is written.
-    pub const fn bitmap(&self) -> BitmapLayout {
-        self.bitmap
+    #[inline]
+    pub fn bitmap(&self) -> BitmapLayout {
+        self.steps.bitmap()
     }
 
     /// How a field is written, if the dialect has it. Field 65 is none where a third bitmap stands
@@ -193,7 +190,8 @@ impl Dialect {
     /// Whether all of a message is characters, so that none of its bytes is a control character but
     /// by the will of who wrote a text.
     pub fn is_text(&self) -> bool {
-        let bitmaps = [Some(self.bitmap.encoding), self.bitmap.third];
+        let bitmap = self.bitmap();
+        let bitmaps = [Some(bitmap.encoding), bitmap.third];
         self.mti != MtiEncoding::Bcd
             && !bitmaps.contains(&Some(BitmapEncoding::Binary))
             && self.fields.iter().flatten().all(FieldSpec::is_text)
@@ -205,7 +203,7 @@ impl Dialect {
     }
 
     #[inline]
-    pub(super) const fn steps(&self) -> &[Step; FIELDS] {
+    pub(super) const fn steps(&self) -> &Steps {
         &self.steps
     }
 }
@@ -215,7 +213,7 @@ impl fmt::Debug for Dialect {
         let fields = self.fields.iter().flatten().count();
         f.debug_struct("Dialect")
             .field("mti", &self.mti)
-            .field("bitmap", &self.bitmap)
+            .field("bitmap", &self.bitmap())
             .field("fields", &fields)
             .finish()
     }

@@ -16,6 +16,17 @@ impl<'a> Reader<'a> {
         self.at
     }
 
+    /// All that is left.
+    #[inline]
+    pub(super) fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
+    }
+
+    /// Goes back to where it was.
+    pub(super) const fn go_back(&mut self, at: usize) {
+        self.at = at;
+    }
+
     pub(super) const fn is_at_end(&self) -> bool {
         self.at >= self.bytes.len()
     }

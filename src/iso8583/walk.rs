@@ -1,29 +1,56 @@
-//! The one forward walk over a message's fields. It copies nothing and allocates nothing: it leaves
-//! three offsets for each field in a scratch that the caller keeps.
+//! The one forward walk over a message's fields. It copies nothing and, once the kinds of messages
+//! were met, allocates nothing: it leaves three offsets for each field in a scratch that the caller
+//! keeps.
 
 use std::ops::Range;
 
 use super::bitmap::{BitmapEncoding, THIRD_BITMAP};
 use super::dialect::Dialect;
 use super::fault::{Fault, FaultKind};
-use super::field::{DataEncoding, FieldSpec, Unit};
 use super::field_set::{FIRST_BIT, FieldSet};
-use super::length::{Length, LengthEncoding};
+use super::layout::Layouts;
 use super::reader::Reader;
+use super::steps::Step;
 
-/// Where one field lies. Bodies are at most 65,535 bytes long.
+/// Where one field lies: its length prefix, or its data if it has none; its data; its end. Bodies are
+/// at most 65,535 bytes long, so that three offsets fit into one word and move together.
 #[derive(Clone, Copy)]
-struct Span {
-    /// Its length prefix, or its data if it has none.
-    start: u16,
-    data: u16,
-    end: u16,
+pub(super) struct Span(u64);
+
+impl Span {
+    pub(super) const NOWHERE: Self = Self(0);
+
+    #[inline]
+    pub(super) const fn new(start: usize, data: usize, end: usize) -> Self {
+        // The view refuses bodies that 16 bits do not reach, so none is cut.
+        Self(start as u16 as u64 | (data as u16 as u64) << 16 | (end as u16 as u64) << 32)
+    }
+
+    /// The same field so many bytes further on.
+    #[inline]
+    pub(super) const fn moved(self, bytes: usize) -> Self {
+        Self(self.0.wrapping_add((bytes as u16 as u64).wrapping_mul(0x0001_0001_0001)))
+    }
+
+    const fn start(self) -> usize {
+        self.0 as u16 as usize
+    }
+
+    const fn data(self) -> usize {
+        (self.0 >> 16) as u16 as usize
+    }
+
+    const fn end(self) -> usize {
+        (self.0 >> 32) as u16 as usize
+    }
 }
 
 /// Room for the offsets of one message's fields, to be used again for the next one. What an earlier
-/// message left in it is not cleared: only fields that the present one has are ever looked up.
+/// message left in it is not cleared: only fields that the present one has are ever looked up. It
+/// also remembers how messages of a few bitmaps were laid out.
 pub struct Spans {
     by_field: [Span; 256],
+    layouts: Layouts,
 }
 
 impl Spans {
@@ -31,68 +58,33 @@ impl Spans {
     #[inline]
     pub(super) fn data(&self, de: u8) -> Option<Range<usize>> {
         let span = self.by_field.get(usize::from(de))?;
-        Some(usize::from(span.data)..usize::from(span.end))
+        Some(span.data()..span.end())
     }
 
     /// The same with its length prefix.
     #[inline]
     pub(super) fn whole(&self, de: u8) -> Option<Range<usize>> {
         let span = self.by_field.get(usize::from(de))?;
-        Some(usize::from(span.start)..usize::from(span.end))
+        Some(span.start()..span.end())
     }
 
     #[inline]
-    fn set(&mut self, de: u8, start: usize, data: usize, end: usize) {
-        if let Some(span) = self.by_field.get_mut(usize::from(de)) {
-            // The view refuses bodies that 16 bits do not reach, so none is cut.
-            *span = Span { start: start as u16, data: data as u16, end: end as u16 };
+    fn set(&mut self, de: u8, span: Span) {
+        if let Some(slot) = self.by_field.get_mut(usize::from(de)) {
+            *slot = span;
         }
     }
 }
 
 impl Default for Spans {
     fn default() -> Self {
-        Self { by_field: [Span { start: 0, data: 0, end: 0 }; 256] }
+        Self { by_field: [Span::NOWHERE; 256], layouts: Layouts::default() }
     }
 }
 
 impl std::fmt::Debug for Spans {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Spans(..)")
-    }
-}
-
-/// What the walk does at a field. Nearly all fields of ASCII dialects are of the first kinds, whose
-/// data need no look at all; the others are read by [`FieldSpec::read`].
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
-    Undefined,
-    /// So many bytes.
-    Fixed(u16),
-    /// Two ASCII digits, then as many bytes, at most so many.
-    Ascii2(u16),
-    /// Three ASCII digits, then as many bytes, at most so many.
-    Ascii3(u16),
-    Other,
-}
-
-impl Step {
-    pub(super) fn of(spec: &FieldSpec) -> Self {
-        // What has as many bytes as units, and no digits to check.
-        let plain = match spec.data {
-            DataEncoding::Ascii | DataEncoding::Ebcdic | DataEncoding::Binary => true,
-            DataEncoding::BcdTrack => spec.unit == Unit::Bytes,
-            _ => false,
-        };
-        match spec.length {
-            _ if !plain => Self::Other,
-            Length::Fixed => Self::Fixed(spec.max),
-            Length::Prefixed(prefix) => match (prefix.encoding, prefix.digits) {
-                (LengthEncoding::Ascii, 2) => Self::Ascii2(spec.max),
-                (LengthEncoding::Ascii, 3) => Self::Ascii3(spec.max),
-                _ => Self::Other,
-            },
-        }
     }
 }
 
@@ -105,13 +97,35 @@ pub(super) fn walk(
     spans: &mut Spans,
 ) -> (FieldSet, FieldSet, Option<Fault>) {
     let start = reader.at();
+    let Spans { by_field, layouts } = spans;
+    if let Some(fields) = layouts.follow(dialect, reader, by_field) {
+        return (fields, fields, None);
+    }
+    reader.go_back(start);
+    walk_unknown(dialect, reader, spans)
+}
+
+/// The same for a message whose layout is not remembered, or that has a fault.
+#[inline(never)]
+fn walk_unknown(
+    dialect: &Dialect,
+    reader: &mut Reader<'_>,
+    spans: &mut Spans,
+) -> (FieldSet, FieldSet, Option<Fault>) {
+    let (start, body) = (reader.at(), reader.rest());
     let announced = match dialect.bitmap().read(reader) {
         Ok(announced) => announced,
         Err(kind) => {
             return (FieldSet::EMPTY, FieldSet::EMPTY, Some(fault(1, start, kind)));
         }
     };
-    walk_on(dialect, announced, announced, reader, spans)
+    let bitmap = body.get(..reader.at().saturating_sub(start)).unwrap_or_default();
+    let found @ (fields, _, fault) = walk_on(dialect, announced, announced, reader, spans);
+    // With a third bitmap among them the fields are others than those that were announced first.
+    if fault.is_none() && fields == announced {
+        spans.layouts.remember(dialect, bitmap, &fields);
+    }
+    found
 }
 
 /// Reads those of the announced fields that are left. It calls itself by way of a third bitmap,
@@ -131,7 +145,7 @@ fn walk_on(
             let de = before.wrapping_add(place as u8);
             let start = reader.at();
             match read_field(dialect, de, reader) {
-                Ok(data) => spans.set(de, start, data, reader.at()),
+                Ok(data) => spans.set(de, Span::new(start, data, reader.at())),
                 Err(kind) => {
                     let left = FieldSet::from_words(left);
                     // A third bitmap is no field, so that nothing is asked of others on its account.
@@ -182,8 +196,12 @@ const fn fault(field: u8, at: usize, kind: FaultKind) -> Fault {
 
 /// Reads one field: where its data start.
 #[inline]
-fn read_field(dialect: &Dialect, de: u8, reader: &mut Reader<'_>) -> Result<usize, FaultKind> {
-    let length = match dialect.steps().get(usize::from(de)).copied().unwrap_or(Step::Undefined) {
+pub(super) fn read_field(
+    dialect: &Dialect,
+    de: u8,
+    reader: &mut Reader<'_>,
+) -> Result<usize, FaultKind> {
+    let length = match dialect.steps().of(de) {
         Step::Fixed(length) => usize::from(length),
         Step::Ascii2(max) => ascii_length::<2>(reader, max)?,
         Step::Ascii3(max) => ascii_length::<3>(reader, max)?,
@@ -221,7 +239,7 @@ fn read_other(dialect: &Dialect, de: u8, reader: &mut Reader<'_>) -> Result<usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::iso8583::{Unreadable, View};
+    use crate::iso8583::{BitmapLayout, Unreadable, View};
 
     fn faults(preset: &str, body: &[u8]) -> Option<(u8, &'static str, Vec<u8>)> {
         let dialect = Dialect::preset(preset).unwrap();
@@ -335,6 +353,57 @@ mod tests {
         let view = View::parse(&dialect, b"08000020000000000000000042", &mut spans).unwrap();
         assert_eq!(view.fault(), None);
         assert!((0..=255).all(|de| (view.raw(de).is_some()) == (de == 11)));
+    }
+
+    #[test]
+    fn a_scratch_that_knows_a_layout_of_one_dialect_walks_another_by_its_own() {
+        let body = b"01006000000000000000041234000000";
+        let mut used = Spans::default();
+        let mut look = |dialect: &Dialect| {
+            let what = |spans: &mut Spans| {
+                let view = View::parse(dialect, body, spans).unwrap();
+                (view.fault(), view.fields(), view.range(2), view.range(3))
+            };
+            let fresh = what(&mut Spans::default());
+            assert_eq!([what(&mut used), what(&mut used)], [fresh.clone(), fresh.clone()]);
+            fresh
+        };
+        let mut dialect = Dialect::preset("iso87_ascii").unwrap();
+        let whole = look(&dialect);
+        assert_eq!((whole.0, whole.3.clone()), (None, Some(26..32)));
+        let mut spec = *dialect.field(3).unwrap();
+        spec.max = 5;
+        dialect.define(3, spec, "").unwrap();
+        assert_eq!(look(&dialect).3, Some(26..31));
+        assert_eq!(look(&Dialect::preset("iso87_ascii").unwrap()), whole);
+        let binary = BitmapLayout { encoding: BitmapEncoding::Binary, ..dialect.bitmap() };
+        dialect.set_bitmap(binary).unwrap();
+        assert_ne!(look(&dialect).1, whole.1);
+    }
+
+    #[test]
+    fn more_kinds_of_messages_than_are_remembered_are_read_as_before() {
+        let dialect = Dialect::preset("iso87_ascii").unwrap();
+        let mut spans = Spans::default();
+        let body = |kind: u8| {
+            let (fields, mut body) = ([3, 4, 7, 11, 12, 13], b"0800".to_vec());
+            let present = fields.iter().zip(0..).filter(|(_, bit)| kind >> bit & 1 == 1);
+            let present: FieldSet = present.map(|(de, _)| *de).collect();
+            dialect.bitmap().write(&present, &mut body);
+            for de in present.iter() {
+                let bytes = dialect.field(de).unwrap().max;
+                body.extend(std::iter::repeat_n(b'0' + de % 10, usize::from(bytes)));
+            }
+            (present, body)
+        };
+        for kind in (0..64).chain(0..64).chain((0..64).rev()) {
+            let (present, body) = body(kind);
+            let view = View::parse(&dialect, &body, &mut spans).unwrap();
+            assert_eq!((view.fault(), view.fields()), (None, present));
+            for de in present.iter() {
+                assert!(view.raw(de).unwrap().iter().all(|byte| *byte == b'0' + de % 10), "{de}");
+            }
+        }
     }
 
     #[test]

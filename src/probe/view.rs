@@ -1,6 +1,9 @@
 //! What a view promises: fields that lie side by side from the bitmap to the end or to the fault,
 //! and nothing of the message in what it prints.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
 use super::{dialect, offset};
 use crate::iso8583::{
     BitmapEncoding, BitmapLayout, BitmapRule, DataEncoding, Dialect, Fault, FaultKind, FieldSet,
@@ -12,6 +15,11 @@ pub const VIEW_HEAD_BYTES: usize = 1;
 
 /// Where a third bitmap may stand.
 const THIRD_BITMAP: u8 = 65;
+
+thread_local! {
+    /// A scratch for each choice of a dialect, which keeps what earlier messages left in it.
+    static SCRATCHES: RefCell<BTreeMap<u8, Spans>> = const { RefCell::new(BTreeMap::new()) };
+}
 
 /// Longer than a card number and a merchant's name, shorter than many fields.
 const TEXT_BYTES_MAX: usize = 64;
@@ -31,6 +39,12 @@ pub fn view(data: &[u8]) -> usize {
             names_who_is_in_it(&view);
             prints_nothing_of_it(&view);
             reads_alike_when_cut(&view);
+            SCRATCHES.with_borrow_mut(|scratches| {
+                // What it is read in first leaves its layout, so that a whole one is read by that.
+                let scratch = scratches.entry(*choice).or_default();
+                reads_alike_in(scratch, &view);
+                reads_alike_in(scratch, &view);
+            });
             view.fields().iter().count()
         }
         Err(unreadable) => {
@@ -169,6 +183,19 @@ fn prints_nothing_of_it(view: &View<'_>) {
     assert!(format!("{view:?}") == expected, "a view prints something else than what it is");
     if let Some(fault) = view.fault() {
         assert!(fault.to_string() == format!("field {}: {}", fault.field, fault.kind.name()));
+    }
+}
+
+/// A message is read the same in a scratch in which others were read, and whose layouts it remembers.
+fn reads_alike_in(scratch: &mut Spans, view: &View<'_>) {
+    let again = View::parse(view.dialect(), view.body(), scratch);
+    assert!(again.is_ok(), "it can be read, and in a used scratch it cannot");
+    let Ok(again) = again else { return };
+    let what = |view: &View<'_>| (view.mti(), view.fields(), view.fault(), view.has_mac());
+    assert!(what(&again) == what(view), "it is read differently in a used scratch");
+    for de in view.fields().iter() {
+        let alike = again.whole(de) == view.whole(de) && again.raw(de) == view.raw(de);
+        assert!(alike, "field {de} lies elsewhere in a used scratch");
     }
 }
 
