@@ -35,6 +35,10 @@ pub(super) fn to_ascii(byte: u8) -> u8 {
 
 /// The EBCDIC byte of a character. Searches, so it is for a few characters and not for a message.
 pub(crate) fn from_ascii(character: u8) -> u8 {
+    // Most are digits, which stand at the end.
+    if character.is_ascii_digit() {
+        return ZERO | character & 15;
+    }
     CP500
         .iter()
         .position(|listed| *listed == character)
