@@ -145,7 +145,14 @@ impl Header {
 
     /// Appends to an empty `out` the header that an answer to `frame` carries: the same, with
     /// destination and origin changed round. [`Header::seal`] finishes it when the answer is whole.
+    #[inline]
     pub fn answer(self, frame: &[u8], out: &mut Vec<u8>) {
+        if self != Self::None {
+            self.turn_round(frame, out);
+        }
+    }
+
+    fn turn_round(self, frame: &[u8], out: &mut Vec<u8>) {
         let Ok(opened) = self.open(frame) else { return };
         out.extend_from_slice(opened.header);
         match (self, out.as_mut_slice()) {
