@@ -23,7 +23,7 @@ use limits::Tokens;
 use link::{BATCH, Became, Link, dialect, purchase};
 use tollgate::clock::Moment;
 use tollgate::gate;
-use tollgate::iso8583::{FieldSet, LocalCode, Spans, View, compose};
+use tollgate::iso8583::{Composer, FieldSet, LocalCode, Spans, View};
 use tollgate::limits::Policy;
 
 fn main() {
@@ -107,12 +107,13 @@ const ECHOED: [u32; 13] = [2, 3, 4, 7, 11, 12, 13, 25, 32, 37, 41, 42, 49];
 fn parse_and_answer_by_tollgate(bencher: Bencher<'_, '_>) {
     let (dialect, request) = (dialect(), purchase(1, 1));
     let echo = FieldSet::of(&gate::Settings::ECHO);
+    let mut composer = Composer::new(Arc::clone(&dialect), echo);
     let mut spans = Spans::default();
     let mut answer = Vec::with_capacity(512);
     let mut refuse = || {
         let view = View::parse(&dialect, black_box(&request), &mut spans).unwrap();
         answer.clear();
-        let slot = compose(black_box(&view), &echo, &mut answer).unwrap();
+        let slot = composer.compose(black_box(&view), &mut answer).unwrap();
         assert!(slot.write(&mut answer, LocalCode::IssuerInoperative));
         black_box(answer.as_slice()).to_owned()
     };
@@ -120,7 +121,7 @@ fn parse_and_answer_by_tollgate(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(1_u32)).bench_local(|| {
         let view = View::parse(&dialect, black_box(&request), &mut spans).unwrap();
         answer.clear();
-        let slot = compose(black_box(&view), &echo, &mut answer).unwrap();
+        let slot = composer.compose(black_box(&view), &mut answer).unwrap();
         assert!(slot.write(&mut answer, LocalCode::IssuerInoperative));
         black_box(answer.as_slice());
     });

@@ -16,10 +16,11 @@ mod encoder;
 mod purchase;
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use divan::Bencher;
 use purchase::purchase;
-use tollgate::iso8583::{Dialect, FieldSet, LocalCode, Spans, View, can_say, compose};
+use tollgate::iso8583::{Composer, Dialect, FieldSet, LocalCode, Spans, View, can_say};
 
 /// An ordinary purchase of 173 bytes: 15 fields behind one word of bitmap in hexadecimal.
 const REQUEST: &[u8] = b"01007238048108E08000\
@@ -87,27 +88,29 @@ fn parse_card_and_merchant(bencher: Bencher<'_, '_>) {
 
 #[divan::bench(sample_size = 10_000)]
 fn compose_answer(bencher: Bencher<'_, '_>) {
-    let dialect = dialect();
+    let dialect = Arc::new(dialect());
+    let mut composer = Composer::new(Arc::clone(&dialect), ECHO);
     let mut spans = Spans::default();
     let view = View::parse(&dialect, REQUEST, &mut spans).unwrap();
     let mut out = Vec::with_capacity(4096);
     bencher.bench_local(|| {
         out.clear();
-        black_box(compose(black_box(&view), &ECHO, &mut out).unwrap());
+        black_box(composer.compose(black_box(&view), &mut out).unwrap());
     });
 }
 
 /// The local answer to the same purchase as each preset writes it, with Field 39 = 91.
 #[divan::bench(args = answering(), sample_size = 10_000)]
 fn answer_in(bencher: Bencher<'_, '_>, preset: &str) {
-    let dialect = Dialect::preset(preset).expect("it is a preset");
+    let dialect = Arc::new(Dialect::preset(preset).expect("it is a preset"));
+    let mut composer = Composer::new(Arc::clone(&dialect), ECHO);
     let request = purchase(preset);
     let mut spans = Spans::default();
     let view = View::parse(&dialect, &request, &mut spans).unwrap();
     let mut out = Vec::with_capacity(4096);
     bencher.bench_local(|| {
         out.clear();
-        let slot = compose(black_box(&view), &ECHO, &mut out).unwrap();
+        let slot = composer.compose(black_box(&view), &mut out).unwrap();
         assert!(slot.write(&mut out, LocalCode::IssuerInoperative));
     });
 }

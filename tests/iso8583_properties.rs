@@ -10,6 +10,8 @@
     reason = "a test states its expectations"
 )]
 
+#[path = "iso8583_properties/composing.rs"]
+mod composing;
 #[path = "support/hex.rs"]
 mod hex;
 

@@ -39,11 +39,12 @@ mod purchase;
 mod seeds;
 
 use std::ops::AddAssign;
+use std::sync::Arc;
 
 use allocation_counter::measure;
 use damage::{Damage, Message};
 use fastrand::Rng;
-use tollgate::iso8583::{Dialect, FieldSet, LocalCode, Spans, View, compose};
+use tollgate::iso8583::{Composer, Dialect, FieldSet, LocalCode, Spans, View};
 use tollgate::probe::{self, HEADERS, dialects, framings};
 use tollgate::wire::{Framing, Header, Splitter};
 
@@ -116,7 +117,9 @@ struct Link {
 /// What cases are made from, and the buffers that they are made in.
 struct Mill {
     messages: Vec<Vec<Message>>,
-    dialects: Vec<&'static Dialect>,
+    dialects: Vec<Arc<Dialect>>,
+    /// As each dialect's link has one; they echo whatever they may.
+    composers: Vec<Composer>,
     framings: Vec<Framing>,
     spans: Box<Spans>,
     /// Stands for a worker's buffer of answers.
@@ -126,9 +129,14 @@ struct Mill {
 
 impl Mill {
     fn new() -> Self {
+        let dialects: Vec<_> = dialects().cloned().map(Arc::new).collect();
+        let everything: FieldSet = (0..=255).collect();
+        let composers =
+            dialects.iter().map(|dialect| Composer::new(Arc::clone(dialect), everything));
         Self {
             messages: damage::messages(),
-            dialects: dialects().collect(),
+            composers: composers.collect(),
+            dialects,
             framings: framings().collect(),
             spans: Box::default(),
             out: Vec::with_capacity(STREAM_BYTES_MAX),
@@ -201,11 +209,11 @@ impl Mill {
 
     /// The proxy's way of a stream: nothing here allocates but the library.
     fn as_the_proxy_does(&mut self, link: &Link, stream: &[u8]) -> Reached {
-        let Self { dialects, framings, spans, out, .. } = self;
-        let dialect = dialects[usize::from(link.dialect)];
+        let Self { dialects, composers, framings, spans, out, .. } = self;
+        let dialect = &dialects[usize::from(link.dialect)];
+        let composer = &mut composers[usize::from(link.dialect)];
         let header = HEADERS[usize::from(link.header)];
         let framing = framings[usize::from(link.framing)];
-        let echo: FieldSet = (0..=255).collect();
         let mut splitter = Splitter::new(framing, link.frame_bytes_max.into());
         let (mut reached, mut at) = (Reached::default(), 0);
         loop {
@@ -220,7 +228,7 @@ impl Mill {
                     reached.sound += u64::from(view.fault().is_none());
                     out.clear();
                     header.answer(split.frame, out);
-                    let Ok(slot) = compose(&view, &echo, out) else { continue };
+                    let Ok(slot) = composer.compose(&view, out) else { continue };
                     slot.write(out, LocalCode::IssuerInoperative);
                     header.seal(out);
                     reached.answered += 1;

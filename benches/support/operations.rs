@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tollgate::clock::Moment;
 use tollgate::gate;
-use tollgate::iso8583::{Dialect, FieldSet, LocalCode, Spans, View, can_say, compose};
+use tollgate::iso8583::{Composer, Dialect, FieldSet, LocalCode, Spans, View, can_say};
 use tollgate::limits::Policy;
 
 use crate::limits::{Busy, LIMITS_MAX, Tokens};
@@ -70,7 +70,7 @@ fn repeated(mut once: impl FnMut() + 'static) -> Operation {
 }
 
 fn parse(preset: &str) -> Operation {
-    let dialect = Dialect::preset(preset).expect("it is a preset");
+    let dialect = dialect(preset);
     let request = purchase(preset);
     let mut spans = Spans::default();
     repeated(move || {
@@ -79,15 +79,19 @@ fn parse(preset: &str) -> Operation {
     })
 }
 
+fn dialect(preset: &str) -> Arc<Dialect> {
+    Arc::new(Dialect::preset(preset).expect("it is a preset"))
+}
+
 /// The purchase in a preset, read; it lives as long as the process.
-fn view(preset: &str) -> View<'static> {
-    let dialect = Box::leak(Box::new(Dialect::preset(preset).expect("it is a preset")));
+fn view(preset: &str, dialect: Arc<Dialect>) -> View<'static> {
+    let dialect = Box::leak(Box::new(dialect));
     let spans = Box::leak(Box::default());
     View::parse(dialect, purchase(preset).leak(), spans).unwrap()
 }
 
 fn classify() -> Operation {
-    let view = view("iso87_ascii");
+    let view = view("iso87_ascii", dialect("iso87_ascii"));
     let gate = gate(Arc::new(Policy::new(&[], &[], 1, 42, Moment::START).unwrap()));
     repeated(move || {
         black_box(gate.classify(black_box(&view)));
@@ -95,20 +99,20 @@ fn classify() -> Operation {
 }
 
 fn answer(preset: &str) -> Operation {
-    let view = view(preset);
-    let echo = FieldSet::of(&gate::Settings::ECHO);
+    let dialect = dialect(preset);
+    let view = view(preset, Arc::clone(&dialect));
+    let mut composer = Composer::new(dialect, FieldSet::of(&gate::Settings::ECHO));
     let mut out = Vec::with_capacity(4096);
     repeated(move || {
         out.clear();
-        let slot = compose(black_box(&view), &echo, &mut out).unwrap();
+        let slot = composer.compose(black_box(&view), &mut out).unwrap();
         assert!(slot.write(&mut out, LocalCode::IssuerInoperative));
     })
 }
 
 /// Whether the purchase, of version 1987, can be refused in a preset.
 fn answers(preset: &str) -> bool {
-    let dialect = Dialect::preset(preset).expect("it is a preset");
-    can_say(&dialect, 0, LocalCode::IssuerInoperative) == Some(true)
+    can_say(&dialect(preset), 0, LocalCode::IssuerInoperative) == Some(true)
 }
 
 fn decide(merchants: &str, limits: usize, tokens: Tokens) -> Operation {

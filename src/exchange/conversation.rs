@@ -4,6 +4,7 @@ mod host;
 mod loss;
 mod reject;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::correlate::{Choice, candidates, choose};
@@ -16,8 +17,7 @@ use super::{
 };
 use crate::clock::Moment;
 use crate::gate::{Gate, Malformed, Verdict};
-use crate::iso8583::View;
-use crate::iso8583::{Slot, compose};
+use crate::iso8583::{Composer, Dialect, NoReply, Slot, View, compose};
 use crate::limits::LimitIx;
 use crate::reason::Reason;
 use crate::traffic::{Class, Traffic};
@@ -67,6 +67,7 @@ pub(super) struct Conversation {
     deadline: Duration,
     answer_timeout: Duration,
     header: Header,
+    composer: Composer,
     pub(super) gate: Gate,
     identifier: Identifier,
     pub(super) sessions: Sessions,
@@ -83,12 +84,19 @@ pub(super) struct Conversation {
 }
 
 impl Conversation {
-    pub(super) fn new(settings: &Settings, header: Header, gate: Gate, seed: u64) -> Self {
+    pub(super) fn new(
+        settings: &Settings,
+        dialect: Arc<Dialect>,
+        header: Header,
+        gate: Gate,
+        seed: u64,
+    ) -> Self {
         let entries_max = settings.inflight_max;
         Self {
             deadline: settings.deadline,
             answer_timeout: settings.answer_timeout,
             header,
+            composer: Composer::new(dialect, gate.settings().echo),
             gate,
             identifier: Identifier::new(&settings.match_fields, seed),
             sessions: Sessions::default(),
@@ -231,10 +239,10 @@ impl Conversation {
 
     /// Builds the local answer of the request at hand; false when this dialect cannot express it.
     fn prepare(&mut self, frame: &[u8], view: &View<'_>) -> bool {
-        let mut draft = std::mem::take(&mut self.draft.frame);
-        self.draft.slot = self.compose(frame, view, &mut draft);
-        self.draft.frame = draft;
-        self.draft.slot.is_some()
+        let Self { draft, composer, header, .. } = self;
+        let spliced = |answer: &mut Vec<u8>| composer.compose(view, answer);
+        draft.slot = answer_behind(*header, frame, &mut draft.frame, spliced);
+        draft.slot.is_some()
     }
 
     /// Writes the local answer to a request into `answer`, Field 39 left open; `None` when this
@@ -245,11 +253,8 @@ impl Conversation {
         view: &View<'_>,
         answer: &mut Vec<u8>,
     ) -> Option<Slot> {
-        answer.clear();
-        self.header.answer(frame, answer);
-        let slot = compose(view, &self.gate.settings().echo, answer);
-        self.header.seal(answer);
-        slot.ok()
+        let echo = &self.gate.settings().echo;
+        answer_behind(self.header, frame, answer, |answer| compose(view, echo, answer))
     }
 
     /// Answers the request at hand with the prepared answer. The host never sees it.
@@ -337,6 +342,21 @@ impl Conversation {
             self.late.insert(identity, now.after(self.answer_timeout));
         }
     }
+}
+
+/// An answer behind the header that leads it back to where the frame came from.
+#[inline]
+fn answer_behind(
+    header: Header,
+    frame: &[u8],
+    answer: &mut Vec<u8>,
+    compose: impl FnOnce(&mut Vec<u8>) -> Result<Slot, NoReply>,
+) -> Option<Slot> {
+    answer.clear();
+    header.answer(frame, answer);
+    let slot = compose(answer);
+    header.seal(answer);
+    slot.ok()
 }
 
 /// Sends the prepared answer of an entry that was just removed.

@@ -155,7 +155,7 @@ impl Exchange {
         gate: Gate,
         seed: u64,
     ) -> Self {
-        let conversation = Conversation::new(settings, header, gate, seed);
+        let conversation = Conversation::new(settings, Arc::clone(&dialect), header, gate, seed);
         Self { dialect, header, spans: Spans::default(), conversation }
     }
 

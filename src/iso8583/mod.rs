@@ -1,7 +1,7 @@
 //! ISO 8583 messages: how one is read where it lies, and how an answer is spliced from it.
 //!
 //! A [`Dialect`] says as data how one network lays its fields out; a [`View`] walks a message once
-//! and keeps offsets; [`compose`] builds an answer from the request's own bytes. Nothing here
+//! and keeps offsets; a [`Composer`] builds an answer from the request's own bytes. Nothing here
 //! rebuilds a message that passes through, decides what is answered, or knows framing, headers,
 //! time or limits. A peer's bytes come in through [`View::parse`] and can make it fail, not panic.
 
@@ -10,6 +10,7 @@
 
 mod bitmap;
 mod code;
+mod composer;
 mod describe;
 mod dialect;
 mod ebcdic;
@@ -29,6 +30,7 @@ mod words;
 
 pub use bitmap::{BitmapEncoding, BitmapLayout, BitmapRule, THIRD_BITMAP};
 pub use code::{LocalCode, approves};
+pub use composer::Composer;
 pub use describe::{Bitmap, DescribedFault, DescribedField, Description, Shown};
 pub use dialect::Dialect;
 pub(crate) use ebcdic::from_ascii as to_ebcdic;

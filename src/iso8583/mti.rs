@@ -52,6 +52,12 @@ impl Mti {
             .fold(0u16, |number, digit| number.saturating_mul(10).saturating_add(u16::from(*digit)))
     }
 
+    /// All four digits, to be compared at once.
+    #[inline]
+    pub(super) const fn word(self) -> u32 {
+        u32::from_ne_bytes([self.version, self.class, self.function, self.origin])
+    }
+
     /// The type of the answer to this message: the function goes up by one, and a repeat is
     /// answered as its original is (0101 by 0110). `None` for what is an answer itself, and for
     /// functions that no answer is defined for.

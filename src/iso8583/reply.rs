@@ -5,8 +5,8 @@
 //! a [`Slot`] remembers where it lies. Until it is written it says "system malfunction", so that an
 //! answer that escapes unwritten approves nothing. No field is ever made up.
 
-use super::bitmap::THIRD_BITMAP;
 use super::code::{self, LocalCode};
+use super::composer::Shape;
 use super::dialect::Dialect;
 use super::ebcdic;
 use super::field::{DataEncoding, FieldSpec, Padding, Unit};
@@ -14,7 +14,7 @@ use super::field_set::FieldSet;
 use super::length::Length;
 use super::view::View;
 
-const RESPONSE_CODE: u8 = 39;
+pub(super) const RESPONSE_CODE: u8 = 39;
 
 /// Fields that no answer of tollgate's carries, whatever the echo list says: bitmap indicators;
 /// expiry, extended card number, tracks, PIN, security and chip data, original data elements, which
@@ -37,7 +37,7 @@ pub enum NoReply {
 /// Where Field 39 of a composed answer lies, and how it is written there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Slot {
-    at: usize,
+    pub(super) at: usize,
     size: u8,
     data: DataEncoding,
     padding: Padding,
@@ -45,6 +45,14 @@ pub struct Slot {
 }
 
 impl Slot {
+    /// A slot that no code fits.
+    pub(super) const NOWHERE: Self =
+        Self { at: 0, size: 0, data: DataEncoding::Ascii, padding: Padding::None, version: 0 };
+
+    pub(super) const fn new(at: usize, spec: &FieldSpec, room: &Room, version: u8) -> Self {
+        Self { at, size: room.size, data: spec.data, padding: spec.padding, version }
+    }
+
     /// Writes the code into the answer it was composed with (the whole vector, whatever it held
     /// before). `false` when the code cannot be said there, such as N0 in a field of digits; the
     /// answer is then as it was.
@@ -94,80 +102,33 @@ fn put(data: &mut [u8], bytes: impl Iterator<Item = u8> + Clone) -> bool {
 
 /// Appends the answer to `view`'s message: those of the `echo` fields that were read (with their
 /// length prefixes, byte for byte) and an open Field 39, in field order. Appends nothing on failure.
+/// Whoever composes many has a [`Composer`](super::Composer) do it.
 pub fn compose(view: &View<'_>, echo: &FieldSet, out: &mut Vec<u8>) -> Result<Slot, NoReply> {
-    let mti = view.mti().response().ok_or(NoReply::MessageType)?;
-    let (dialect, body) = (view.dialect(), view.body());
-    let spec = dialect.field(RESPONSE_CODE).ok_or(NoReply::ResponseCode)?;
-    let room = Room::of(spec, mti.version()).ok_or(NoReply::ResponseCode)?;
-
-    let mut fields = echo.intersection(view.fields()).difference(NEVER_ECHOED);
-    fields.insert(RESPONSE_CODE);
-    let before = out.len();
-    dialect.mti().write(mti, out);
-    dialect.bitmap().write(&fields, out);
-    let mut slot = Slot {
-        at: 0,
-        size: room.size,
-        data: spec.data,
-        padding: spec.padding,
-        version: mti.version(),
-    };
-    // Fields that stood side by side in the request still do, so they are copied in runs.
-    let mut run = 0..0;
-    let mut third_is_due = true;
-    for de in fields.iter() {
-        if third_is_due && de > THIRD_BITMAP {
-            third_is_due = false;
-            out.extend_from_slice(body.get(run).unwrap_or_default());
-            run = 0..0;
-            dialect.bitmap().write_third(&fields, out);
-        }
-        if de == RESPONSE_CODE {
-            out.extend_from_slice(body.get(run).unwrap_or_default());
-            run = 0..0;
-            if let Length::Prefixed(prefix) = spec.length {
-                prefix.write(room.units, out);
-            }
-            slot.at = out.len();
-            out.resize(out.len().saturating_add(usize::from(room.size)), 0);
-            continue;
-        }
-        let range = view.range(de).unwrap_or_default();
-        if range.start == run.end {
-            run.end = range.end;
-        } else {
-            out.extend_from_slice(body.get(run).unwrap_or_default());
-            run = range;
-        }
-    }
-    out.extend_from_slice(body.get(run).unwrap_or_default());
-    if !slot.write(out, LocalCode::SystemMalfunction) {
-        out.truncate(before);
-        return Err(NoReply::ResponseCode);
-    }
-    Ok(slot)
+    let mut shape = Shape::empty();
+    shape.shape(view.dialect(), echo, view.mti(), view.fields())?;
+    Ok(shape.splice(view, out))
 }
 
 /// Whether an answer in this dialect to a message of a version can say `code` in its Field 39; `None`
 /// when no code of that version fits there.
 pub fn can_say(dialect: &Dialect, version: u8, code: LocalCode) -> Option<bool> {
     let spec = dialect.field(RESPONSE_CODE)?;
-    let size = Room::of(spec, version)?.size;
-    let slot = Slot { at: 0, size, data: spec.data, padding: spec.padding, version };
-    Some(slot.write(&mut vec![0; usize::from(size)], code))
+    let room = Room::of(spec, version)?;
+    let slot = Slot::new(0, spec, &room, version);
+    Some(slot.write(&mut vec![0; usize::from(room.size)], code))
 }
 
 /// What Field 39 takes with a code of one version in it.
-struct Room {
+pub(super) struct Room {
     /// What its length prefix says.
-    units: usize,
+    pub(super) units: usize,
     /// How many bytes its data take.
-    size: u8,
+    pub(super) size: u8,
 }
 
 impl Room {
     /// `None` when a code of this version does not fit the field exactly.
-    fn of(spec: &FieldSpec, version: u8) -> Option<Self> {
+    pub(super) fn of(spec: &FieldSpec, version: u8) -> Option<Self> {
         let width = code::width(version)?;
         let in_pairs = match spec.data {
             DataEncoding::Ascii | DataEncoding::Ebcdic => false,
