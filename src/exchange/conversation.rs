@@ -7,7 +7,7 @@ mod reject;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::correlate::{Choice, candidates, choose};
+use super::correlate::{Choice, Search};
 use super::identity::Identifier;
 use super::inflight::{Inflight, Place};
 use super::sessions::Sessions;
@@ -41,12 +41,14 @@ struct Admission {
     may_answer: bool,
 }
 
-/// A forwarded message whose answer is awaited.
+/// A forwarded message whose answer is awaited. The host's answer needs nothing of it behind
+/// `expected`, which keeps the rest out of its way.
 #[derive(Debug, Default)]
+#[repr(C)]
 struct Waiting {
     session: SessionId,
-    sequence: Sequence,
     received: Moment,
+    sequence: Sequence,
     class: Class,
     /// The connection that it was written to is gone.
     lost: bool,
@@ -96,14 +98,14 @@ impl Conversation {
             deadline: settings.deadline,
             answer_timeout: settings.answer_timeout,
             header,
+            identifier: Identifier::new(&settings.match_fields, &dialect, seed),
             composer: Composer::new(dialect, gate.settings().echo),
             gate,
-            identifier: Identifier::new(&settings.match_fields, seed),
             sessions: Sessions::default(),
-            requests: Inflight::new(entries_max, seed),
-            others: Inflight::new(entries_max, seed),
-            late: Inflight::new(entries_max, seed),
-            from_host: Inflight::new(entries_max, seed),
+            requests: Inflight::new(entries_max),
+            others: Inflight::new(entries_max),
+            late: Inflight::new(entries_max),
+            from_host: Inflight::new(entries_max),
             draft: Prepared::default(),
         }
     }
@@ -135,8 +137,7 @@ impl Conversation {
         }
         record_form(Side::Network, view, sink);
         let answer = self.identifier.of_answer(view);
-        let asked = choose(&answer, candidates(0, &self.from_host, &answer));
-        if let Choice::One(_, place) = asked
+        if let Choice::One(_, place) = Search::of(&answer).among(0, &self.from_host).choice()
             && let Some(connection) = self.from_host.remove(place)
             && sink.give_back(*connection, frame)
         {

@@ -6,16 +6,23 @@
 //! a value is reused in place, so that once the register has been as full as it gets, nothing is
 //! allocated any more.
 
-use foldhash::fast::FixedState;
-use hashbrown::HashMap;
-use hashbrown::hash_map::Entry as Indexed;
+use std::num::NonZeroU32;
+
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry as Indexed;
 
 use super::identity::Identity;
 use crate::clock::Moment;
 
-/// Where an entry lies. Good until the entry is removed.
+/// Where an entry lies, counted from 1. Good until the entry is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place(u32);
+pub(super) struct Place(NonZeroU32);
+
+impl Place {
+    const fn index(self) -> usize {
+        (self.0.get() as usize).wrapping_sub(1)
+    }
+}
 
 /// Neighbours in a list of the slab.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,13 +31,15 @@ struct Links {
     next: Option<Place>,
 }
 
-#[derive(Debug)]
+/// In this order and at the start of a cache line, so that an entry is found in its first line.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
 struct Entry<T> {
+    /// Entries with the same index key, the oldest first; before the oldest comes the youngest.
+    by_key: Links,
+    by_age: Links,
     identity: Identity,
     due: Moment,
-    by_age: Links,
-    /// Entries with the same index key, the oldest first.
-    by_key: Links,
     value: T,
 }
 
@@ -46,7 +55,8 @@ struct Ends {
 pub(super) struct Inflight<T> {
     entries: Vec<Entry<T>>,
     free: Vec<Place>,
-    index: HashMap<u64, Ends, FixedState>,
+    /// The oldest of each index key, which is its hash.
+    index: HashTable<Place>,
     ages: Option<Ends>,
     len: usize,
     entries_max: usize,
@@ -56,12 +66,11 @@ impl<T: Default> Inflight<T> {
     /// An empty register for at most `entries_max` entries; its index is reserved at once, the
     /// entries as they are needed. The index is kept half empty, since a map that is fuller than
     /// that allocates when it clears away what was removed.
-    pub(super) fn new(entries_max: usize, seed: u64) -> Self {
-        let reserved = entries_max.saturating_mul(2);
+    pub(super) fn new(entries_max: usize) -> Self {
         Self {
             entries: Vec::new(),
             free: Vec::new(),
-            index: HashMap::with_capacity_and_hasher(reserved, FixedState::with_seed(seed)),
+            index: HashTable::with_capacity(entries_max.saturating_mul(2)),
             ages: None,
             len: 0,
             entries_max,
@@ -86,16 +95,13 @@ impl<T: Default> Inflight<T> {
             entry.by_age.next = Some(place);
         }
         self.ages = Some(Ends { first: self.ages.map_or(place, |ages| ages.first), last: place });
-        let older_namesake = self.index_youngest(identity.index_key(), place);
-        if let Some(entry) = older_namesake.and_then(|older| self.entry_mut(older)) {
-            entry.by_key.next = Some(place);
-        }
+        let youngest_namesake = self.index_youngest(identity.index_key(), place);
         #[expect(clippy::indexing_slicing, reason = "free_place returns a place of the slab")]
-        let entry = &mut self.entries[place.0 as usize];
+        let entry = &mut self.entries[place.index()];
         entry.identity = identity;
         entry.due = due;
         entry.by_age = Links { previous, next: None };
-        entry.by_key = Links { previous: older_namesake, next: None };
+        entry.by_key = Links { previous: Some(youngest_namesake), next: None };
         &mut entry.value
     }
 
@@ -103,31 +109,34 @@ impl<T: Default> Inflight<T> {
         if let Some(place) = self.free.pop() {
             return place;
         }
-        let place = Place(u32::try_from(self.entries.len()).unwrap_or(u32::MAX));
-        self.entries.push(Entry {
-            identity: Identity::default(),
-            due: Moment::START,
-            by_age: Links::default(),
-            by_key: Links::default(),
-            value: T::default(),
-        });
+        self.entries.push(Entry::default());
+        let count = u32::try_from(self.entries.len()).unwrap_or(u32::MAX);
+        let place = Place(NonZeroU32::new(count).unwrap_or(NonZeroU32::MAX));
         // As many places can become free as there are entries; reserving here keeps remove() from
         // ever allocating.
         self.free.reserve(self.entries.len());
         place
     }
 
-    /// Makes `place` the youngest of its key and returns the one before it.
-    fn index_youngest(&mut self, key: u64, place: Place) -> Option<Place> {
-        match self.index.entry(key) {
-            Indexed::Occupied(mut namesakes) => {
-                Some(std::mem::replace(&mut namesakes.get_mut().last, place))
-            }
+    /// Makes `place` the youngest of its key and returns the one that was, or `place` for want of one.
+    fn index_youngest(&mut self, key: u64, place: Place) -> Place {
+        let key_of = |at: &Place| key_at(&self.entries, *at);
+        let hash = |at: &Place| key_of(at).unwrap_or_default();
+        let oldest = match self.index.entry(key, |at| key_of(at) == Some(key), hash) {
+            Indexed::Occupied(oldest) => *oldest.get(),
             Indexed::Vacant(none) => {
-                none.insert(Ends { first: place, last: place });
-                None
+                none.insert(place);
+                return place;
             }
+        };
+        let youngest = self
+            .entry_mut(oldest)
+            .and_then(|oldest| oldest.by_key.previous.replace(place))
+            .unwrap_or(oldest);
+        if let Some(youngest) = self.entry_mut(youngest) {
+            youngest.by_key.next = Some(place);
         }
+        youngest
     }
 
     /// Takes an entry out, and lends its value until the next insert. Removal is the act of
@@ -142,23 +151,40 @@ impl<T: Default> Inflight<T> {
             entry.by_age.previous = by_age.previous;
         }
         self.ages = self.ages.and_then(|ages| without(ages, by_age));
-        if let Some(entry) = by_key.previous.and_then(|at| self.entry_mut(at)) {
-            entry.by_key.next = by_key.next;
-        }
-        if let Some(entry) = by_key.next.and_then(|at| self.entry_mut(at)) {
-            entry.by_key.previous = by_key.previous;
-        }
-        if let Indexed::Occupied(mut namesakes) = self.index.entry(key) {
-            match without(*namesakes.get(), by_key) {
-                Some(ends) => *namesakes.get_mut() = ends,
-                None => {
-                    namesakes.remove();
-                }
-            }
-        }
+        self.unindex(place, key, by_key);
         self.len -= 1;
         self.free.push(place);
         self.entry_mut(place).map(|entry| &mut entry.value)
+    }
+
+    /// Takes an entry with these neighbours from the list of its key. Only the oldest is indexed.
+    fn unindex(&mut self, place: Place, key: u64, Links { previous, next }: Links) {
+        match self.index.find_entry(key, |at| *at == place) {
+            Ok(mut oldest) => match next {
+                Some(next) => *oldest.get_mut() = next,
+                None => {
+                    oldest.remove();
+                    return;
+                }
+            },
+            Err(_) => {
+                if let Some(entry) = previous.and_then(|at| self.entry_mut(at)) {
+                    entry.by_key.next = next;
+                }
+            }
+        }
+        // The next one's previous, or where it was the youngest, the oldest one's.
+        let behind = next.or_else(|| self.oldest_of(key));
+        if let Some(entry) = behind.and_then(|at| self.entry_mut(at)) {
+            entry.by_key.previous = previous;
+        }
+    }
+
+    fn oldest_of(&self, key: u64) -> Option<Place> {
+        if self.len == 0 {
+            return None;
+        }
+        self.index.find(key, |at| key_at(&self.entries, *at) == Some(key)).copied()
     }
 
     /// The oldest entry that is due.
@@ -175,21 +201,14 @@ impl<T: Default> Inflight<T> {
         self.entry(place).map(|entry| entry.identity)
     }
 
-    /// Entries whose kind and STAN are those of `answer`, the oldest first.
-    pub(super) fn namesakes<'a>(
-        &'a self,
-        answer: &'a Identity,
-    ) -> impl Iterator<Item = (Place, &'a Identity)> + 'a {
-        let first = self.index.get(&answer.index_key()).map(|ends| ends.first);
-        std::iter::successors(first, |at| self.entry(*at)?.by_key.next)
-            .filter_map(|at| Some((at, &self.entry(at)?.identity)))
-            .filter(|(_, identity)| identity.same_kind(answer) && identity.same_stan(answer))
+    /// Every entry with this index key, the oldest first.
+    pub(super) fn by_key(&self, key: u64) -> List<'_, T> {
+        List { entries: &self.entries, next: self.oldest_of(key), links: |entry| entry.by_key }
     }
 
     /// Every entry, the oldest first.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (Place, &Identity)> + '_ {
-        std::iter::successors(self.oldest(), |at| self.entry(*at)?.by_age.next)
-            .filter_map(|at| Some((at, &self.entry(at)?.identity)))
+    pub(super) fn by_age(&self) -> List<'_, T> {
+        List { entries: &self.entries, next: self.oldest(), links: |entry| entry.by_age }
     }
 
     /// The value of an entry and the entry after it in age, to walk all of them while changing some.
@@ -198,11 +217,11 @@ impl<T: Default> Inflight<T> {
     }
 
     fn entry(&self, place: Place) -> Option<&Entry<T>> {
-        self.entries.get(place.0 as usize)
+        self.entries.get(place.index())
     }
 
     fn entry_mut(&mut self, place: Place) -> Option<&mut Entry<T>> {
-        self.entries.get_mut(place.0 as usize)
+        self.entries.get_mut(place.index())
     }
 }
 
@@ -213,5 +232,42 @@ fn without(ends: Ends, neighbours: Links) -> Option<Ends> {
         (None, Some(next)) => Some(Ends { first: next, ..ends }),
         (Some(previous), None) => Some(Ends { last: previous, ..ends }),
         (Some(_), Some(_)) => Some(ends),
+    }
+}
+
+fn key_at<T>(entries: &[Entry<T>], place: Place) -> Option<u64> {
+    entries.get(place.index()).map(|entry| entry.identity.index_key())
+}
+
+/// Walks over one of the lists that entries are chained in.
+pub(super) struct List<'a, T> {
+    entries: &'a [Entry<T>],
+    next: Option<Place>,
+    links: fn(&Entry<T>) -> Links,
+}
+
+impl<'a, T> Iterator for List<'a, T> {
+    type Item = (Place, &'a Identity);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let place = self.next?;
+        let entry = self.entries.get(place.index())?;
+        self.next = (self.links)(entry).next;
+        Some((place, &entry.identity))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::{offset_of, size_of};
+
+    use super::*;
+
+    #[test]
+    fn an_entry_is_found_in_its_first_cache_line() {
+        assert_eq!(align_of::<Entry<()>>(), 64);
+        assert_eq!(offset_of!(Entry<()>, identity) + Identity::FOUND_BY_BYTES, 64);
+        assert_eq!((size_of::<Links>(), size_of::<Identity>()), (8, 120));
+        assert_eq!(size_of::<Entry<[u64; 9]>>(), 256, "a request takes up four lines");
     }
 }

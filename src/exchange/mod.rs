@@ -19,6 +19,7 @@
 mod conversation;
 mod correlate;
 mod explain;
+mod hash;
 mod identity;
 mod inflight;
 mod outcome;

@@ -1,9 +1,9 @@
 //! What the host says: answers, and messages of its own.
 
-use super::{Choice, Conversation, candidates, choose, forget_oldest_if_full};
+use super::{Choice, Conversation, Search, forget_oldest_if_full};
 use crate::clock::Moment;
 use crate::exchange::correlate::{of_kind, only_one_of_kind};
-use crate::exchange::identity::Identity;
+use crate::exchange::identity::Answer;
 use crate::exchange::{ConnectionId, Outcome, Sink, Stray, Trace};
 use crate::iso8583::View;
 
@@ -26,10 +26,8 @@ impl Conversation {
         let answer = self.identifier.of_answer(view);
         // Those that were answered at their deadline are candidates like the others: what is meant
         // for one of them must not go to a request that merely looks like it.
-        let all = candidates(0, &self.requests, &answer)
-            .chain(candidates(1, &self.others, &answer))
-            .chain(candidates(2, &self.late, &answer));
-        let choice = match choose(&answer, all) {
+        let search = Search::of(&answer).among(0, &self.requests).among(1, &self.others);
+        let choice = match search.among(2, &self.late).choice() {
             Choice::None if ends_before_its_stan(view) => self.only_one_of_kind(&answer),
             choice => choice,
         };
@@ -60,7 +58,7 @@ impl Conversation {
         }
     }
 
-    fn only_one_of_kind(&self, answer: &Identity) -> Choice {
+    fn only_one_of_kind(&self, answer: &Answer<'_>) -> Choice {
         let all = of_kind(0, &self.requests, answer)
             .chain(of_kind(1, &self.others, answer))
             .chain(of_kind(2, &self.late, answer));

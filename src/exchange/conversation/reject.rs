@@ -3,9 +3,7 @@
 //! A reject is neither a request nor an answer. It ends the wait for the message that it names, so
 //! that nobody waits out a deadline for an answer that cannot come, and no limit sees it.
 
-use super::{
-    Choice, Conversation, Message, answer_waiting, candidates, choose, forget_oldest_if_full,
-};
+use super::{Choice, Conversation, Message, Search, answer_waiting, forget_oldest_if_full};
 use crate::clock::Moment;
 use crate::exchange::{Flow, Outcome, Pass, Room, Side, Sink, Stray, Trace, record_form};
 use crate::iso8583::View;
@@ -24,11 +22,9 @@ impl Conversation {
         sink: &mut impl Sink,
     ) {
         sink.record(Outcome::Rejected(Side::Host, code, Trace::of(view)));
-        let choice = self.identifier.of_request(view).map_or(Choice::None, |sent| {
-            let all = candidates(0, &self.requests, &sent)
-                .chain(candidates(1, &self.others, &sent))
-                .chain(candidates(2, &self.late, &sent));
-            choose(&sent, all)
+        let choice = self.identifier.of_returned(view).map_or(Choice::None, |sent| {
+            let search = Search::of(&sent).among(0, &self.requests).among(1, &self.others);
+            search.among(2, &self.late).choice()
         });
         match choice {
             Choice::One(0, place) => {
@@ -71,8 +67,8 @@ impl Conversation {
         }
         record_form(Side::Network, view, sink);
         sink.record(Outcome::Rejected(Side::Network, code, Trace::of(view)));
-        if let Some(sent) = self.identifier.of_request(view)
-            && let Choice::One(_, place) = choose(&sent, candidates(0, &self.from_host, &sent))
+        if let Some(sent) = self.identifier.of_returned(view)
+            && let Choice::One(_, place) = Search::of(&sent).among(0, &self.from_host).choice()
             && let Some(connection) = self.from_host.remove(place)
             && sink.give_back(*connection, frame)
         {
