@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
-use super::{FRAMES_PER_TURN, Link, Next, count_keepalive};
+use super::{FRAMES_PER_HOST_TURN, Link, Next, count_keepalive};
 use crate::clock::Moment;
 use crate::exchange::{ConnectionId, Side};
 use crate::net::buffer::ReadBuffer;
@@ -107,7 +107,7 @@ impl Link {
         now: Moment,
     ) -> (Next, usize) {
         let Self { exchange, port, session, from_host, .. } = self;
-        for frames in 0..FRAMES_PER_TURN {
+        for frames in 0..FRAMES_PER_HOST_TURN {
             let split = match from_host.split(buffer.unread()) {
                 Ok(Some(split)) => split,
                 Ok(None) => return (Next::Read, frames),
@@ -126,6 +126,6 @@ impl Link {
             }
             buffer.consume(bytes);
         }
-        (Next::Yield, FRAMES_PER_TURN)
+        (Next::Yield, FRAMES_PER_HOST_TURN)
     }
 }
