@@ -12,8 +12,8 @@ use std::collections::HashMap;
 use fastrand::Rng;
 use tollgate::clock::Moment;
 use tollgate::limits::{
-    BinRange, Burst, Dimension, KeyMatch, LimitIx, LimitSet, MccRange, Mode, Per, Policy, Rate,
-    Rule, RuleKey, When, rule,
+    BinRange, Burst, Digests, Dimension, KeyMatch, LimitIx, LimitSet, MccRange, Mode, Per, Policy,
+    Rate, Rule, RuleKey, When, rule,
 };
 use tollgate::traffic::{Bin, Class, LinkId, Mcc, MerchantId, Operation, TerminalId, Traffic};
 
@@ -338,7 +338,12 @@ fn the_policy_decides_like_a_model_that_walks_all_rules_and_all_keys() {
                 assert_eq!(charged, model.charge(&traffic, now_ms.into()), "{}", case());
                 forgiven += charged.len();
             } else {
-                let decision = policy.decide(&traffic, now);
+                let mut digests = Digests::none();
+                if step % 2 == 0 {
+                    policy.look_ahead(&traffic, &mut digests);
+                    policy.fetch(&digests);
+                }
+                let decision = policy.decide_with(&traffic, &mut digests, now);
                 let expected = model.decide(&traffic, now_ms.into());
                 assert_eq!((decision.refused_by, decision.shadowed), expected, "{}", case());
                 refused += usize::from(decision.refused_by.is_some());

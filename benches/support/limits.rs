@@ -2,7 +2,7 @@
 //! else in the benches.
 
 use tollgate::clock::Moment;
-use tollgate::limits::{Burst, Per, Policy, Rate, Rule};
+use tollgate::limits::{Burst, Digests, LOOK_AHEAD, Per, Policy, Rate, Rule};
 use tollgate::traffic::{Bin, Class, LinkId, MerchantId, Operation, Traffic};
 
 /// How many limits a decision may be asked of here.
@@ -77,7 +77,19 @@ impl Busy {
 
     /// Decides on `messages` at `now` and returns how many were refused.
     pub(crate) fn refused(&self, messages: &[Traffic], now: Moment) -> usize {
-        let decisions = messages.iter().map(|traffic| self.policy.decide(traffic, now));
+        let together = messages.chunks(LOOK_AHEAD);
+        together.map(|together| self.refused_together(together, now)).sum()
+    }
+
+    /// The same for a few messages, as a worker decides on those of one turn.
+    fn refused_together(&self, together: &[Traffic], now: Moment) -> usize {
+        let mut digests = [const { Digests::none() }; LOOK_AHEAD];
+        for (traffic, digests) in together.iter().zip(&mut digests) {
+            self.policy.look_ahead(traffic, digests);
+        }
+        digests.iter().for_each(|digests| self.policy.fetch(digests));
+        let decide = |(traffic, digests)| self.policy.decide_with(traffic, digests, now);
+        let decisions = together.iter().zip(&mut digests).map(decide);
         decisions.filter(|decision| decision.refused_by.is_some()).count()
     }
 }

@@ -10,7 +10,7 @@ use tollgate::exchange::{
 };
 use tollgate::gate::{self, Gate};
 use tollgate::iso8583::Dialect;
-use tollgate::limits::Policy;
+use tollgate::limits::{LOOK_AHEAD, Policy};
 use tollgate::net::buffer::WriteBuffer;
 use tollgate::net::host_queue::{Fill, HostQueue};
 use tollgate::traffic::LinkId;
@@ -202,9 +202,17 @@ impl Link {
         let Self { exchange, buffers, policy, now, .. } = self;
         *now += NANOS_PER_MESSAGE * u64::from(BATCH);
         let turn = policy.turn(0);
-        for pair in batch {
-            let flow = exchange.request(SESSION, &pair.request, Moment::from_nanos(*now), buffers);
-            assert_eq!(flow, Flow::Taken);
+        for together in batch.chunks(LOOK_AHEAD) {
+            let mut looked = [const { None }; LOOK_AHEAD];
+            for (pair, looked) in together.iter().zip(&mut looked) {
+                *looked = exchange.look_ahead(&pair.request);
+            }
+            looked.iter().flatten().for_each(|looked| exchange.fetch(looked));
+            for (Pair { request, .. }, looked) in together.iter().zip(&mut looked) {
+                let (looked, now) = (looked.as_mut(), Moment::from_nanos(*now));
+                let flow = exchange.request_looked_at(SESSION, request, looked, now, buffers);
+                assert_eq!(flow, Flow::Taken);
+            }
         }
         drop(turn);
         buffers.flush();

@@ -16,11 +16,11 @@ use super::{
     record_form,
 };
 use crate::clock::Moment;
-use crate::gate::{Gate, Malformed, Verdict};
+use crate::gate::{Gate, Looked, Malformed, Verdict};
 use crate::iso8583::{Composer, Dialect, NoReply, Slot, View, compose};
 use crate::limits::LimitIx;
 use crate::reason::Reason;
-use crate::traffic::{Class, Traffic};
+use crate::traffic::Class;
 use crate::wire::Header;
 
 /// A message at hand, from a session.
@@ -170,24 +170,33 @@ impl Conversation {
     }
 
     /// A request, an advice, or whatever else the network originates.
-    pub(super) fn request(&mut self, message: &Message<'_>, sink: &mut impl Sink) -> Flow {
+    pub(super) fn request(
+        &mut self,
+        message: &Message<'_>,
+        looked: Option<&mut Looked>,
+        sink: &mut impl Sink,
+    ) -> Flow {
         let Message { session, frame, view, .. } = *message;
+        let (is_first_look, mut found) = (looked.is_none(), None);
+        let looked = looked.unwrap_or_else(|| found.insert(self.gate.look(view)));
         let may_answer = self.gate.may_answer(view)
             && self.prepare(frame, view)
             && sink.carries(&self.draft.frame);
+        if is_first_look {
+            self.gate.fetch(looked);
+        }
         let room = sink.room(frame.len());
         if room == Room::Full && !may_answer {
             return Flow::Wait;
         }
         self.sessions.spoke(session);
         record_form(Side::Network, view, sink);
-        let classified = self.gate.classify(view);
-        if let Some(card) = classified.card {
+        if let Some(card) = looked.classified.card {
             sink.record(Outcome::CardRead(card));
         }
-        let class = classified.traffic.class;
+        let class = looked.classified.traffic.class;
         if view.fault().is_none() {
-            self.decide(message, &classified.traffic, room, may_answer, sink);
+            self.decide(message, looked, room, may_answer, sink);
             return Flow::Taken;
         }
         match self.gate.settings().malformed {
@@ -196,7 +205,7 @@ impl Conversation {
             }
             // Of what may not be answered a session that is closed would lose the host's answer.
             Malformed::Close if view.mti().answerable() => return Flow::Close,
-            _ => self.decide(message, &classified.traffic, room, may_answer, sink),
+            _ => self.decide(message, looked, room, may_answer, sink),
         }
         Flow::Taken
     }
@@ -205,19 +214,20 @@ impl Conversation {
     fn decide(
         &mut self,
         message: &Message<'_>,
-        traffic: &Traffic,
+        looked: &mut Looked,
         room: Room,
         may_answer: bool,
         sink: &mut impl Sink,
     ) {
-        let (session, class) = (message.session, traffic.class);
+        let (session, class) = (message.session, looked.classified.traffic.class);
         let crowded = room != Room::Open || self.requests.is_full();
         match (room, may_answer) {
             (Room::Down, false) => sink.record(Outcome::Unsent { class }),
             (Room::Down, true) => self.refuse(session, class, Reason::Unavailable, None, sink),
             (_, true) if crowded => self.refuse(session, class, Reason::Overload, None, sink),
             _ => {
-                let verdict = self.gate.admit(traffic, may_answer, message.now);
+                let verdict = self.gate.admit(looked, may_answer, message.now);
+                let traffic = &looked.classified.traffic;
                 // Behind a wrong length the place of a merchant may hold digits of a card, and
                 // whoever is told remembers and shows them.
                 if message.view.fault().is_none() {

@@ -34,7 +34,7 @@ pub use outcome::{Outcome, Pass, Side, Stray, Trace, Unread};
 pub use sessions::SessionId;
 
 use crate::clock::Moment;
-use crate::gate::{Gate, Verdict};
+use crate::gate::{Gate, Looked, Verdict};
 use crate::iso8583::Dialect;
 use crate::iso8583::{Spans, View};
 use crate::traffic::Traffic;
@@ -186,11 +186,37 @@ impl Exchange {
         self.conversation.in_flight()
     }
 
+    /// Looks at a frame that a session sent together with others, so that what its decision needs
+    /// is near when its turn comes: give it to [`request_looked_at`](Self::request_looked_at) with
+    /// the same frame. `None` for what no limit is asked about.
+    pub fn look_ahead(&mut self, frame: &[u8]) -> Option<Looked> {
+        let opened = self.header.open(frame).ok()?;
+        let view = View::parse(&self.dialect, opened.body, &mut self.spans).ok()?;
+        (!view.mti().is_answer()).then(|| self.conversation.gate.look(&view))
+    }
+
+    /// The second look at frames, when all that came together had their first.
+    pub fn fetch(&self, looked: &Looked) {
+        self.conversation.gate.fetch(looked);
+    }
+
     /// A session sent `frame`.
     pub fn request(
         &mut self,
         session: SessionId,
         frame: &[u8],
+        now: Moment,
+        sink: &mut impl Sink,
+    ) -> Flow {
+        self.request_looked_at(session, frame, None, now, sink)
+    }
+
+    /// A session sent `frame`, which was looked at ahead or not.
+    pub fn request_looked_at(
+        &mut self,
+        session: SessionId,
+        frame: &[u8],
+        looked: Option<&mut Looked>,
         now: Moment,
         sink: &mut impl Sink,
     ) -> Flow {
@@ -205,7 +231,7 @@ impl Exchange {
         match opened.rejected {
             Some(code) => talk.rejected_by_network(&message, code, sink),
             None if view.mti().is_answer() => talk.answer_to_host(&message, sink),
-            None => talk.request(&message, sink),
+            None => talk.request(&message, looked, sink),
         }
     }
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::clock::Moment;
 use crate::iso8583::{FieldSet, View};
-use crate::limits::{Dimension, LimitIx, LimitSet, Policy};
+use crate::limits::{Digests, Dimension, LimitIx, LimitSet, Policy};
 use crate::traffic::{Class, Classes, LinkId, Operation, Operations, Traffic};
 
 /// How a link answers for itself.
@@ -114,6 +114,14 @@ pub struct Classified {
     pub card: Option<CardCheck>,
 }
 
+/// A message that was classified, on its way to [`Gate::admit`].
+#[derive(Clone, Debug)]
+pub struct Looked {
+    /// What it is.
+    pub classified: Classified,
+    digests: Digests,
+}
+
 /// Whether a card number's last digit checks the others. Where most of an odd number of digits fail,
 /// the dialect most likely has the padding of odd digits on the wrong side, and every BIN of theirs
 /// is read one place off; where all fail, field 2 is read somewhere else than it lies.
@@ -177,6 +185,20 @@ impl Gate {
         Classified { traffic, card }
     }
 
+    /// What a message is, with what leads to its buckets asked for.
+    #[inline]
+    pub fn look(&self, view: &View<'_>) -> Looked {
+        let mut looked = Looked { classified: self.classify(view), digests: Digests::none() };
+        self.policy.look_ahead(&looked.classified.traffic, &mut looked.digests);
+        looked
+    }
+
+    /// Asks for the buckets themselves, some time after [`look`](Self::look).
+    #[inline]
+    pub fn fetch(&self, looked: &Looked) {
+        self.policy.fetch(&looked.digests);
+    }
+
     /// Whether tollgate may answer this message itself.
     pub fn may_answer(&self, view: &View<'_>) -> bool {
         self.silence(view).is_none()
@@ -184,14 +206,15 @@ impl Gate {
 
     /// Asks the limits. What may not be answered may not be refused either: the verdict still names
     /// the limit, but the message is charged as if it had passed.
-    pub fn admit(&self, traffic: &Traffic, may_answer: bool, now: Moment) -> Verdict {
+    pub fn admit(&self, looked: &mut Looked, may_answer: bool, now: Moment) -> Verdict {
+        let Looked { classified: Classified { traffic, .. }, digests } = looked;
         let mut verdict = Verdict {
             refused_by: None,
             shadowed: LimitSet::default(),
             forgiven: LimitSet::default(),
         };
         if traffic.class != Class::Protected {
-            let decision = self.policy.decide(traffic, now);
+            let decision = self.policy.decide_with(traffic, digests, now);
             verdict.refused_by = decision.refused_by;
             verdict.shadowed = decision.shadowed;
         }

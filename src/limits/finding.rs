@@ -177,7 +177,7 @@ impl Policy {
     /// Looks at the buckets that a message meets, whatever was decided on it, without reading more of
     /// them than their level. Within a turn of the caller's.
     pub fn peek(&self, traffic: &Traffic, now: Moment, mut look: impl FnMut(LimitIx, Left)) {
-        let mut digests = Digests::default();
+        let mut digests = Digests::none();
         for limit in self.applying(traffic) {
             let Some(found) = limit.find(traffic, &mut digests) else { continue };
             let level = found.cell.and_then(|cell| cell.level(found.grant, now));
@@ -190,7 +190,7 @@ impl Policy {
     /// A number that is the same for all messages of one key of a limit, and for those of another
     /// only by chance. `None` when the limit is off or the message has no such key.
     pub fn key_mark(&self, limit: LimitIx, traffic: &Traffic) -> Option<u64> {
-        let (limit, mut digests) = (self.limit(limit)?, Digests::default());
+        let (limit, mut digests) = (self.limit(limit)?, Digests::none());
         let found = limit.find(traffic, &mut digests)?;
         Some(limit.mark(&found, traffic, &mut digests))
     }
@@ -199,7 +199,7 @@ impl Policy {
     /// it meets, or of its own values. `None` when the limit is off or the message lacks a value.
     pub fn key_name(&self, limit: LimitIx, traffic: &Traffic) -> Option<String> {
         let rule = self.limits().get(usize::from(limit.0))?;
-        let found = self.limit(limit)?.find(traffic, &mut Digests::default())?;
+        let found = self.limit(limit)?.find(traffic, &mut Digests::none())?;
         name_of(rule, &found, traffic, self.links())
     }
 }
@@ -218,7 +218,7 @@ fn look(
     links: &[String],
     now: Moment,
 ) -> Option<Bucket> {
-    let found = limit.find(traffic, &mut Digests::default())?;
+    let found = limit.find(traffic, &mut Digests::none())?;
     let key = name_of(rule, &found, traffic, links)?;
     let shared = if found.cell.is_none() { limit.shared(traffic) } else { None };
     let level = found.cell.or(shared).and_then(|cell| cell.level(found.grant, now));

@@ -61,14 +61,38 @@ impl KeyId {
     }
 }
 
+/// Few limits of many keys apply to one message.
+const FAR_MAX: usize = 2;
+
 /// The hashes of one message's texts, each made when it is first asked for.
-#[derive(Debug, Default)]
-pub(super) struct Digests {
+#[derive(Clone, Debug)]
+pub struct Digests {
     merchant: Option<KeyId>,
     terminal: Option<KeyId>,
+    /// Keys that were looked ahead at, each with the place of its limit.
+    far: [Option<(usize, KeyId)>; FAR_MAX],
 }
 
 impl Digests {
+    /// None made yet.
+    pub const fn none() -> Self {
+        Self { merchant: None, terminal: None, far: [None; FAR_MAX] }
+    }
+
+    /// Keeps the key that a message has in the limit of this place, if there is room.
+    #[inline]
+    pub(super) fn keep(&mut self, place: usize, id: KeyId) {
+        if let Some(free) = self.far.iter_mut().find(|far| far.is_none()) {
+            *free = Some((place, id));
+        }
+    }
+
+    /// The keys that were kept.
+    #[inline]
+    pub(super) fn kept(&self) -> impl Iterator<Item = (usize, KeyId)> {
+        self.far.iter().copied().flatten()
+    }
+
     #[inline]
     fn merchant(&mut self, traffic: &Traffic) -> Option<KeyId> {
         if self.merchant.is_none() {
@@ -197,7 +221,7 @@ mod tests {
 
     fn id(limit: &str, per: Per, traffic: &Traffic) -> Option<KeyId> {
         let links = link_ids(&["visa".to_owned(), "mastercard".to_owned()]);
-        Namer::new(limit, 6, links).id(per, traffic, &mut Digests::default())
+        Namer::new(limit, 6, links).id(per, traffic, &mut Digests::none())
     }
 
     #[test]

@@ -11,6 +11,9 @@ use super::turns::Turns;
 use crate::clock::Moment;
 use crate::traffic::Traffic;
 
+/// Fewer keys stay near the processor unasked: 256 KiB of buckets.
+const FAR_KEYS: usize = 4_096;
+
 /// What is done to a bucket: a take or a charge.
 pub(super) type Spend = fn(&Cell, &Grant, Moment) -> Take;
 
@@ -18,6 +21,8 @@ pub(super) type Spend = fn(&Cell, &Grant, Moment) -> Take;
 #[derive(Debug)]
 pub(super) struct Limit {
     pub(super) ix: LimitIx,
+    /// Its own in the order in which limits are asked.
+    place: usize,
     pub(super) enforces: bool,
     per: Per,
     /// Categories that it is for; none means all.
@@ -40,6 +45,21 @@ struct Keys {
     namer: Namer,
     named: NamedKeys,
     table: Table,
+}
+
+impl Keys {
+    /// The id of a message's automatic key, if the message has what the limit is by.
+    #[inline]
+    fn id(
+        &self,
+        place: usize,
+        per: Per,
+        traffic: &Traffic,
+        digests: &mut Digests,
+    ) -> Option<KeyId> {
+        let kept = digests.kept().find(|(kept_of, _)| *kept_of == place).map(|(_, id)| id);
+        kept.or_else(|| self.namer.id(per, traffic, digests))
+    }
 }
 
 /// Where one limit's bucket for a message is: two words, as they are written and read again within
@@ -68,7 +88,7 @@ pub(super) struct Found<'a> {
 
 impl Limit {
     pub(super) fn new(
-        ix: LimitIx,
+        (place, ix): (usize, LimitIx),
         rule: &Rule,
         namer: impl FnOnce() -> Namer,
         spread: Spread,
@@ -84,7 +104,7 @@ impl Limit {
             Buckets::Keyed(Box::new(Keys { namer, named, table }))
         };
         let (enforces, mccs) = (rule.mode == Mode::Enforce, rule.when.mccs.as_slice().into());
-        Self { ix, enforces, per: rule.per, mccs, grant, buckets }
+        Self { ix, place, enforces, per: rule.per, mccs, grant, buckets }
     }
 
     /// The bucket for a message that has all that the limit needs.
@@ -108,18 +128,18 @@ impl Limit {
     /// The bucket of the key that a message has; `None` when it has none.
     #[inline]
     pub(super) fn find(&self, traffic: &Traffic, digests: &mut Digests) -> Option<Found<'_>> {
-        let Keys { namer, named, table } = match &self.buckets {
+        let keys = match &self.buckets {
             Buckets::One(lone) => {
                 return Some(Found { grant: &self.grant, cell: Some(&lone.0), named: None });
             }
             Buckets::Keyed(keys) => &**keys,
         };
-        if let Some(key) = named.find(namer, traffic, digests) {
+        if let Some(key) = keys.named.find(&keys.namer, traffic, digests) {
             let named = Some(key.place);
             return Some(Found { grant: &key.grant, cell: Some(&key.cell), named });
         }
-        let id = namer.id(self.per, traffic, digests)?;
-        Some(Found { grant: &self.grant, cell: table.cell(id), named: None })
+        let id = keys.id(self.place, self.per, traffic, digests)?;
+        Some(Found { grant: &self.grant, cell: keys.table.cell(id), named: None })
     }
 
     /// Lets `spend` have the bucket that a message met, and hands it out for an undo; `None` when
@@ -150,9 +170,15 @@ impl Limit {
     }
 
     fn id(&self, traffic: &Traffic) -> Option<KeyId> {
+        self.id_with(traffic, &mut Digests::none())
+    }
+
+    /// The id of the automatic key that a message has, made of what was hashed of it already.
+    #[inline]
+    pub(super) fn id_with(&self, traffic: &Traffic, digests: &mut Digests) -> Option<KeyId> {
         match &self.buckets {
             Buckets::One(_) => None,
-            Buckets::Keyed(keys) => keys.namer.id(self.per, traffic, &mut Digests::default()),
+            Buckets::Keyed(keys) => keys.id(self.place, self.per, traffic, digests),
         }
     }
 
@@ -166,8 +192,8 @@ impl Limit {
         match (&self.buckets, found.named) {
             (Buckets::One(_), _) => 0,
             (Buckets::Keyed(_), Some(place)) => place as u64,
-            (Buckets::Keyed(keys), None) => {
-                keys.namer.id(self.per, traffic, digests).map_or(0, |id| id.first ^ id.second)
+            (Buckets::Keyed(_), None) => {
+                self.id_with(traffic, digests).map_or(0, |id| id.first ^ id.second)
             }
         }
     }
@@ -178,6 +204,12 @@ impl Limit {
             Buckets::One(_) => None,
             Buckets::Keyed(keys) => Some(&keys.table),
         }
+    }
+
+    /// The automatic keys, where they are so many that their buckets are likely to lie far away.
+    #[inline]
+    pub(super) fn far(&self) -> Option<&Table> {
+        self.table().filter(|table| table.keys_in_use() >= FAR_KEYS)
     }
 
     pub(super) fn sweep(&self, turns: &Turns, now: Moment, budget: usize) {

@@ -8,6 +8,7 @@
 //! This module reads no clock, draws no random number, logs nothing and knows no message: time,
 //! seeds and [`Traffic`](crate::traffic::Traffic) are arguments. Nothing here waits for a network.
 
+mod ahead;
 pub mod cell;
 pub mod finding;
 mod id;
@@ -22,7 +23,9 @@ pub mod rule;
 mod table;
 mod turns;
 
+pub use ahead::LOOK_AHEAD;
 pub use finding::{Bucket, Filter, Holder, Left, Standing};
+pub use id::Digests;
 pub use limit_set::{LIMITS_MAX, LimitIx, LimitSet};
 pub use per::{Dimension, Per};
 pub use policy::{Charge, Decision, Policy};

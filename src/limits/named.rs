@@ -111,7 +111,7 @@ impl Group {
         let mut by_rest: Vec<(Option<KeyId>, Vec<Range>)> = Vec::new();
         let fitting = keys.iter().enumerate().filter(|(_, key)| key.matches.per() == per);
         for (at, RuleKey { matches, .. }) in fitting {
-            let id = namer.id(rest, &example(matches), &mut Digests::default());
+            let id = namer.id(rest, &example(matches), &mut Digests::none());
             let BinRange { first, last } = matches.bin.unwrap_or(EVERY_BIN);
             by_rest.push((id, vec![(first, last, at)]));
         }

@@ -46,8 +46,8 @@ pub struct Policy {
     /// The links' names, by their place.
     links: Box<[String]>,
     /// Those that are not off, in the order in which they are asked.
-    limits: Box<[Limit]>,
-    plan: Plan,
+    pub(super) limits: Box<[Limit]>,
+    pub(super) plan: Plan,
     turns: Turns,
 }
 
@@ -70,15 +70,15 @@ impl Policy {
         // A stable sort: limits of one kind stay in the order of the configuration.
         asked.sort_by_key(|(_, rule)| std::cmp::Reverse(rule.per));
         let (spread, ids) = (Spread::new(seed), link_ids(links));
-        let limit = |(ix, rule): &(LimitIx, &Rule)| {
+        let limit = |(place, (ix, rule)): (usize, &(LimitIx, &Rule))| {
             let namer = || Namer::new(&rule.name, rule.bin_digits, Arc::clone(&ids));
-            Limit::new(*ix, rule, namer, spread, now)
+            Limit::new((place, *ix), rule, namer, spread, now)
         };
         let in_order: Vec<&Rule> = asked.iter().map(|(_, rule)| *rule).collect();
         Ok(Self {
             rules: rules.into(),
             links: links.into(),
-            limits: asked.iter().map(limit).collect(),
+            limits: asked.iter().enumerate().map(limit).collect(),
             plan: Plan::new(&in_order, links.len()),
             turns: Turns::new(workers),
         })
@@ -101,18 +101,23 @@ impl Policy {
     /// refusal of an enforcing limit what was taken is given back, last first, and every counter is
     /// as it was.
     pub fn decide(&self, traffic: &Traffic, now: Moment) -> Decision {
+        self.decide_with(traffic, &mut Digests::none(), now)
+    }
+
+    /// [`decide`](Self::decide) with what was hashed of the message already.
+    pub fn decide_with(&self, traffic: &Traffic, digests: &mut Digests, now: Moment) -> Decision {
         let asked = self.plan.of(traffic);
         if asked.len() <= FEW {
-            self.decide_among::<FEW>(asked, traffic, now)
+            self.decide_among::<FEW>(asked, traffic, digests, now)
         } else {
-            self.decide_among::<LIMITS_MAX>(asked, traffic, now)
+            self.decide_among::<LIMITS_MAX>(asked, traffic, digests, now)
         }
     }
 
     /// Charges each limit that applies to a message that is never refused, down to a debt of one
     /// burst. What would go deeper is forgiven.
     pub fn charge(&self, traffic: &Traffic, now: Moment) -> Charge {
-        let (mut charge, mut digests) = (Charge::default(), Digests::default());
+        let (mut charge, mut digests) = (Charge::default(), Digests::none());
         for limit in self.those(self.plan.of(traffic)) {
             let met = limit.meet(traffic, &mut digests);
             let spent = limit.spend(met, traffic, now, Cell::charge);
@@ -131,11 +136,12 @@ impl Policy {
         &self,
         asked: Asked,
         traffic: &Traffic,
+        digests: &mut Digests,
         now: Moment,
     ) -> Decision {
-        let (mut met, mut digests) = ([Met::NOTHING; N], Digests::default());
+        let mut met = [Met::NOTHING; N];
         for (limit, met) in self.those(asked).zip(&mut met) {
-            *met = limit.meet(traffic, &mut digests);
+            *met = limit.meet(traffic, digests);
         }
         let mut decision = Decision::default();
         let mut taken: [Option<&Cell>; N] = [None; N];

@@ -20,6 +20,8 @@ use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::time::Duration;
 
+use prefetch_index::prefetch_index;
+
 use super::cell::{Cell, Grant, Take};
 use super::id::{KeyId, Spread};
 use super::turns::{Since, Turns};
@@ -195,10 +197,33 @@ impl Table {
         self.in_use.store(stock.in_use(), Relaxed);
     }
 
+    /// Has the processor fetch the head of a key's chain, and does not wait for it.
+    #[inline]
+    pub(super) fn fetch_head(&self, id: KeyId) {
+        prefetch_index(&self.heads, self.chain(id));
+    }
+
+    /// The same for the slot that the chain begins with, which mostly is the key's.
+    #[inline]
+    pub(super) fn fetch_slot(&self, id: KeyId) {
+        let first = self.head(id).and_then(|head| head.load(Acquire).checked_sub(1));
+        if let Some(index) = first.map(|index| index as usize)
+            && let Some(chunk) = self.chunks.get(index / CHUNK).and_then(OnceLock::get)
+        {
+            prefetch_index(&**chunk, index % CHUNK);
+        }
+    }
+
     #[inline]
     fn head(&self, id: KeyId) -> Option<&AtomicU32> {
+        self.heads.get(self.chain(id))
+    }
+
+    /// Which chain a key is in.
+    #[inline]
+    fn chain(&self, id: KeyId) -> usize {
         // The number of heads is a power of two.
-        self.heads.get(self.spread.word(id) as usize & (self.heads.len() - 1))
+        self.spread.word(id) as usize & (self.heads.len() - 1)
     }
 
     #[inline]

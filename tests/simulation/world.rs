@@ -305,7 +305,12 @@ impl World {
         let frame = &self.model.sent[message].draft.frame;
         let room = self.port.room(frame.len());
         let turn = self.policy.turn(0);
-        let flow = self.exchange.request(session, frame, self.now, &mut self.port);
+        // Every other message is looked at ahead, as those are that came together.
+        let mut looked =
+            if message.is_multiple_of(2) { self.exchange.look_ahead(frame) } else { None };
+        looked.iter().for_each(|looked| self.exchange.fetch(looked));
+        let (now, port) = (self.now, &mut self.port);
+        let flow = self.exchange.request_looked_at(session, frame, looked.as_mut(), now, port);
         drop(turn);
         let events = self.events();
         self.model.offered(message, flow, room, self.now, &events)?;

@@ -9,10 +9,13 @@ use tracing::{info, warn};
 
 use super::{FRAMES_PER_TURN, Link, Next, TURNS_PER_TIMING, count_keepalive};
 use crate::clock::Moment;
-use crate::exchange::{Flow, SessionId, Side};
+use crate::exchange::{Exchange, Flow, SessionId, Side};
+use crate::gate::Looked;
+use crate::limits::LOOK_AHEAD;
 use crate::net::buffer::ReadBuffer;
 use crate::net::session::Keepalive;
 use crate::net::stream::Writer;
+use crate::wire::Splitter;
 use crate::worker::counters::Closed;
 
 /// Said of a session that the system has given up.
@@ -20,7 +23,6 @@ const UNACKNOWLEDGED: &str =
     "its system acknowledged nothing within frame_timeout, or 5 s at least";
 /// Said of a session that is closed for a message.
 const MALFORMED: &str = "a message was not readable to its end";
-
 impl Link {
     /// Takes a session in; `None` when the link takes none any more.
     pub(in crate::worker) fn open_session(
@@ -90,13 +92,19 @@ impl Link {
         buffer: &mut ReadBuffer,
         now: Moment,
     ) -> (Next, usize) {
-        let Self { exchange, port, session, from_sessions, .. } = self;
+        let Self { exchange, port, session, from_sessions, surroundings, .. } = self;
+        let policy = &*surroundings.policy;
         if port.session(id).is_none() {
             return (Next::End, 0);
         }
+        let mut looked = [const { None }; LOOK_AHEAD];
         for frames in 0..FRAMES_PER_TURN {
             if port.is_behind(id) {
                 return (Next::Wait, frames);
+            }
+            let in_look = frames % LOOK_AHEAD;
+            if in_look == 0 && policy.is_far() {
+                look_ahead(exchange, from_sessions, buffer.unread(), &mut looked);
             }
             let split = match from_sessions.split(buffer.unread()) {
                 Ok(Some(split)) => split,
@@ -113,7 +121,8 @@ impl Link {
                 }
                 Flow::Taken
             } else {
-                exchange.request(id, split.frame, now, port)
+                let looked = looked.get_mut(in_look).and_then(Option::as_mut);
+                exchange.request_looked_at(id, split.frame, looked, now, port)
             };
             match flow {
                 Flow::Taken => buffer.consume(bytes),
@@ -223,4 +232,27 @@ impl Link {
         self.port.counters().sessions.set(open as u64);
         open
     }
+}
+
+/// Looks at the next frames of a session, if they are more than one: what leads to their buckets is
+/// fetched for all of them, then the buckets.
+fn look_ahead(
+    exchange: &mut Exchange,
+    splitter: &mut Splitter,
+    unread: &[u8],
+    looked: &mut [Option<Looked>; LOOK_AHEAD],
+) {
+    looked.iter_mut().for_each(|looked| *looked = None);
+    let mut rest = unread;
+    for slot in &mut *looked {
+        // Whatever is wrong with a frame is found when it is dealt with.
+        let Ok(Some(split)) = splitter.split(rest) else { break };
+        let Some(behind) = rest.get(split.whole.len()..) else { break };
+        if behind.is_empty() && rest.len() == unread.len() {
+            return;
+        }
+        *slot = exchange.look_ahead(split.frame);
+        rest = behind;
+    }
+    looked.iter().flatten().for_each(|looked| exchange.fetch(looked));
 }
