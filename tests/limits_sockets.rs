@@ -12,7 +12,7 @@ mod support;
 
 use support::house::{House, Plan, key, limit, limit_in};
 use support::message::Message;
-use support::peer::Peer;
+use support::peer::{Framing, Peer};
 use support::wait_for;
 use tollgate::clock::{Clock, Moment};
 
@@ -91,6 +91,48 @@ fn each_bin_has_a_burst_of_its_own() {
     assert_eq!(scene.burst("4111110000000000", "B"), 0, "the same six digits");
     assert_eq!(scene.burst(OTHER_CARD, "A"), 5);
     assert_eq!(scene.limited("bin", "reject"), 3.0);
+}
+
+/// More merchants than stay near the processor, so that those of messages that come together are
+/// looked at together; keepalives between them are no messages.
+#[test]
+fn messages_that_came_together_are_each_counted_for_their_own_merchant() {
+    const MERCHANTS: usize = 4_500;
+    const TOGETHER: usize = 100;
+    const KEEPALIVE: [u8; 2] = [0, 0];
+    let Scene { mut house, mut terminal, .. } =
+        Scene::of(&Plan::limits(&[limit("merchant", "merchant", 2)]));
+    let sale = |merchant: usize, stan: usize| {
+        Message::sale(CARD, stan as u32).with(42, &format!("M{merchant:014}"))
+    };
+    let wrap = |sale: &Message| Framing::Be16.wrap(&sale.encode());
+    let merchants: Vec<usize> = (1..=MERCHANTS).collect();
+    for some in merchants.chunks(TOGETHER) {
+        let sales: Vec<Message> = some.iter().map(|merchant| sale(*merchant, *merchant)).collect();
+        terminal.send_raw(&sales.iter().flat_map(wrap).collect::<Vec<u8>>());
+        for sale in &sales {
+            assert_eq!(&house.at_host.receive_message(), sale);
+            house.at_host.send(&sale.answer("00").encode());
+        }
+        sales.iter().for_each(|sale| assert_eq!(terminal.receive_message(), sale.answer("00")));
+    }
+    // One token is left in each.
+    let twice = merchants.iter().take(TOGETHER).flat_map(|merchant| [*merchant; 2]);
+    let sales: Vec<Message> =
+        twice.zip(MERCHANTS + 1..).map(|(merchant, stan)| sale(merchant, stan)).collect();
+    let keepalive = |place: usize| if place % 3 == 2 { &KEEPALIVE[..] } else { &[] };
+    let frames = sales
+        .iter()
+        .enumerate()
+        .flat_map(|(place, sale)| [wrap(sale), keepalive(place).to_vec()].concat());
+    terminal.send_raw(&frames.collect::<Vec<u8>>());
+    for pair in sales.chunks(2) {
+        assert_eq!(house.at_host.receive_message(), pair[0]);
+        assert_eq!(terminal.receive_message().get(11), pair[1].get(11), "the second is refused");
+    }
+    let refused =
+        "tollgate_limit_decisions_total{link=\"visa\",limit=\"merchant\",outcome=\"reject\"}";
+    assert_eq!(house.proxy.metric(refused), TOGETHER as f64);
 }
 
 #[test]

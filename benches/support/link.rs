@@ -209,7 +209,7 @@ impl Link {
             }
             looked.iter().flatten().for_each(|looked| exchange.fetch(looked));
             for (Pair { request, .. }, looked) in together.iter().zip(&mut looked) {
-                let (looked, now) = (looked.as_mut(), Moment::from_nanos(*now));
+                let (looked, now) = (looked.take(), Moment::from_nanos(*now));
                 let flow = exchange.request_looked_at(SESSION, request, looked, now, buffers);
                 assert_eq!(flow, Flow::Taken);
             }

@@ -192,7 +192,8 @@ impl Exchange {
     pub fn look_ahead(&mut self, frame: &[u8]) -> Option<Looked> {
         let opened = self.header.open(frame).ok()?;
         let view = View::parse(&self.dialect, opened.body, &mut self.spans).ok()?;
-        (!view.mti().is_answer()).then(|| self.conversation.gate.look(&view))
+        let is_asked_about = opened.rejected.is_none() && !view.mti().is_answer();
+        is_asked_about.then(|| self.conversation.gate.look(&view))
     }
 
     /// The second look at frames, when all that came together had their first.
@@ -216,7 +217,7 @@ impl Exchange {
         &mut self,
         session: SessionId,
         frame: &[u8],
-        looked: Option<&mut Looked>,
+        looked: Option<Looked>,
         now: Moment,
         sink: &mut impl Sink,
     ) -> Flow {

@@ -48,7 +48,8 @@ impl World {
         let mut random = fastrand::Rng::with_seed(seed);
         let mood = Mood::drawn(&mut random);
         let rules = Rules::drawn(&mut random, &mood);
-        let policy = Arc::new(Policy::new(&limits(&rules), &[], 1, seed, Moment::START).unwrap());
+        let policy = Policy::new(&limits(&rules), &[], 1, seed, Moment::START).unwrap();
+        let policy = Arc::new(policy.looking_ahead_from(0));
         let gate = Gate::new(LinkId(0), gate_settings(), Arc::clone(&policy));
         let settings = Settings {
             deadline: rules.deadline,
@@ -306,11 +307,10 @@ impl World {
         let room = self.port.room(frame.len());
         let turn = self.policy.turn(0);
         // Every other message is looked at ahead, as those are that came together.
-        let mut looked =
-            if message.is_multiple_of(2) { self.exchange.look_ahead(frame) } else { None };
+        let looked = if message.is_multiple_of(2) { self.exchange.look_ahead(frame) } else { None };
         looked.iter().for_each(|looked| self.exchange.fetch(looked));
         let (now, port) = (self.now, &mut self.port);
-        let flow = self.exchange.request_looked_at(session, frame, looked.as_mut(), now, port);
+        let flow = self.exchange.request_looked_at(session, frame, looked, now, port);
         drop(turn);
         let events = self.events();
         self.model.offered(message, flow, room, self.now, &events)?;

@@ -23,6 +23,7 @@ const UNACKNOWLEDGED: &str =
     "its system acknowledged nothing within frame_timeout, or 5 s at least";
 /// Said of a session that is closed for a message.
 const MALFORMED: &str = "a message was not readable to its end";
+
 impl Link {
     /// Takes a session in; `None` when the link takes none any more.
     pub(in crate::worker) fn open_session(
@@ -97,13 +98,14 @@ impl Link {
         if port.session(id).is_none() {
             return (Next::End, 0);
         }
+        let is_far = policy.is_far();
         let mut looked = [const { None }; LOOK_AHEAD];
         for frames in 0..FRAMES_PER_TURN {
             if port.is_behind(id) {
                 return (Next::Wait, frames);
             }
             let in_look = frames % LOOK_AHEAD;
-            if in_look == 0 && policy.is_far() {
+            if in_look == 0 && is_far {
                 look_ahead(exchange, from_sessions, buffer.unread(), &mut looked);
             }
             let split = match from_sessions.split(buffer.unread()) {
@@ -121,7 +123,7 @@ impl Link {
                 }
                 Flow::Taken
             } else {
-                let looked = looked.get_mut(in_look).and_then(Option::as_mut);
+                let looked = looked.get_mut(in_look).and_then(Option::take);
                 exchange.request_looked_at(id, split.frame, looked, now, port)
             };
             match flow {
