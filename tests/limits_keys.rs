@@ -322,6 +322,7 @@ fn the_policy_decides_like_a_model_that_walks_all_rules_and_all_keys() {
         let rules = rules(&mut rng);
         assert_eq!(rule::faults(&rules), [], "seed {seed}");
         let policy = Policy::new(&rules, &links(), 1, rng.u64(..), Moment::START).unwrap();
+        let policy = policy.looking_ahead_from(0);
         let mut model = Model { rules: &rules, buckets: HashMap::new() };
         // Few messages that come again and again, so that buckets run empty.
         let known: Vec<Traffic> = (0..rng.usize(1..8)).map(|_| message(&mut rng)).collect();
@@ -333,16 +334,16 @@ fn the_policy_decides_like_a_model_that_walks_all_rules_and_all_keys() {
             let now = Moment::from_nanos(u64::from(now_ms) * 1_000_000);
             let case = || format!("seed {seed}, message {step}: {traffic:?} before {rules:#?}");
             let turn = policy.turn(0);
+            let mut digests = Digests::none();
+            if rng.bool() {
+                policy.look_ahead(&traffic, &mut digests);
+                policy.fetch(&digests);
+            }
             if traffic.class == Class::Protected {
-                let charged = policy.charge(&traffic, now).forgiven;
+                let charged = policy.charge_with(&traffic, &mut digests, now).forgiven;
                 assert_eq!(charged, model.charge(&traffic, now_ms.into()), "{}", case());
                 forgiven += charged.len();
             } else {
-                let mut digests = Digests::none();
-                if step % 2 == 0 {
-                    policy.look_ahead(&traffic, &mut digests);
-                    policy.fetch(&digests);
-                }
                 let decision = policy.decide_with(&traffic, &mut digests, now);
                 let expected = model.decide(&traffic, now_ms.into());
                 assert_eq!((decision.refused_by, decision.shadowed), expected, "{}", case());

@@ -1,7 +1,7 @@
 //! The gate: what a message is, and whether it may pass.
 //!
 //! A view and the time go in, a verdict comes out. It sends nothing, builds no answer (that is
-//! `iso8583::reply`) and remembers no message (that is `exchange`).
+//! `iso8583::Composer`) and remembers no message (that is `exchange`).
 
 mod codes;
 mod explain;
@@ -9,6 +9,7 @@ mod explain;
 pub use codes::Codes;
 pub use explain::{Explanation, Silence};
 
+use std::fmt;
 use std::sync::Arc;
 
 use crate::clock::Moment;
@@ -115,11 +116,18 @@ pub struct Classified {
 }
 
 /// A message that was classified, on its way to [`Gate::admit`].
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Looked {
     /// What it is.
     pub classified: Classified,
     digests: Digests,
+}
+
+/// Nothing: where a message has a fault, a merchant's place may hold what is nobody's business.
+impl fmt::Debug for Looked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Looked(..)")
+    }
 }
 
 /// Whether a card number's last digit checks the others. Where most of an odd number of digits fail,
@@ -219,7 +227,7 @@ impl Gate {
             verdict.shadowed = decision.shadowed;
         }
         if traffic.class == Class::Protected || (verdict.refused_by.is_some() && !may_answer) {
-            verdict.forgiven = self.policy.charge(traffic, now).forgiven;
+            verdict.forgiven = self.policy.charge_with(traffic, digests, now).forgiven;
         }
         verdict
     }

@@ -14,10 +14,21 @@ use crate::traffic::Traffic;
 /// so much that the first is gone again from the cache nearest to it.
 pub const LOOK_AHEAD: usize = 16;
 
+/// Fewer keys of a limit stay near the processor unasked: 256 KiB of buckets.
+pub(super) const FAR_KEYS: usize = 4_096;
+
 impl Policy {
+    /// The same policy, which looks ahead where a limit has so many keys in use. By default these
+    /// are as many as do not stay near the processor by themselves.
+    #[must_use]
+    pub fn looking_ahead_from(mut self, keys: usize) -> Self {
+        self.far_keys = keys;
+        self
+    }
+
     /// Whether the buckets of some limit are so many that looking ahead is worth its time.
     pub fn is_far(&self) -> bool {
-        self.limits.iter().any(|limit| limit.far().is_some())
+        self.limits.iter().any(|limit| limit.far(self.far_keys).is_some())
     }
 
     /// Has the processor fetch what leads to the buckets of a message.
@@ -25,7 +36,7 @@ impl Policy {
     pub fn look_ahead(&self, traffic: &Traffic, digests: &mut Digests) {
         for place in self.plan.of(traffic).iter() {
             if let Some(limit) = self.limits.get(place)
-                && let Some(table) = limit.far()
+                && let Some(table) = limit.far(self.far_keys)
                 && let Some(id) = limit.id_with(traffic, digests)
             {
                 table.fetch_head(id);

@@ -11,9 +11,6 @@ use super::turns::Turns;
 use crate::clock::Moment;
 use crate::traffic::Traffic;
 
-/// Fewer keys stay near the processor unasked: 256 KiB of buckets.
-const FAR_KEYS: usize = 4_096;
-
 /// What is done to a bucket: a take or a charge.
 pub(super) type Spend = fn(&Cell, &Grant, Moment) -> Take;
 
@@ -206,10 +203,10 @@ impl Limit {
         }
     }
 
-    /// The automatic keys, where they are so many that their buckets are likely to lie far away.
+    /// The automatic keys, where they are so many.
     #[inline]
-    pub(super) fn far(&self) -> Option<&Table> {
-        self.table().filter(|table| table.keys_in_use() >= FAR_KEYS)
+    pub(super) fn far(&self, far_keys: usize) -> Option<&Table> {
+        self.table().filter(|table| table.keys_in_use() >= far_keys)
     }
 
     pub(super) fn sweep(&self, turns: &Turns, now: Moment, budget: usize) {

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::ahead::FAR_KEYS;
 use super::cell::{Cell, Take};
 use super::id::{Digests, Namer, Spread, link_ids};
 use super::limit::{Limit, Met};
@@ -48,6 +49,8 @@ pub struct Policy {
     /// Those that are not off, in the order in which they are asked.
     pub(super) limits: Box<[Limit]>,
     pub(super) plan: Plan,
+    /// So many keys of a limit in use lie far away.
+    pub(super) far_keys: usize,
     turns: Turns,
 }
 
@@ -80,6 +83,7 @@ impl Policy {
             links: links.into(),
             limits: asked.iter().enumerate().map(limit).collect(),
             plan: Plan::new(&in_order, links.len()),
+            far_keys: FAR_KEYS,
             turns: Turns::new(workers),
         })
     }
@@ -117,9 +121,14 @@ impl Policy {
     /// Charges each limit that applies to a message that is never refused, down to a debt of one
     /// burst. What would go deeper is forgiven.
     pub fn charge(&self, traffic: &Traffic, now: Moment) -> Charge {
-        let (mut charge, mut digests) = (Charge::default(), Digests::none());
+        self.charge_with(traffic, &mut Digests::none(), now)
+    }
+
+    /// [`charge`](Self::charge) with what was hashed of the message already.
+    pub fn charge_with(&self, traffic: &Traffic, digests: &mut Digests, now: Moment) -> Charge {
+        let mut charge = Charge::default();
         for limit in self.those(self.plan.of(traffic)) {
-            let met = limit.meet(traffic, &mut digests);
+            let met = limit.meet(traffic, digests);
             let spent = limit.spend(met, traffic, now, Cell::charge);
             if spent.is_some_and(|(_, take)| take != Take::Granted) {
                 charge.forgiven.insert(limit.ix);
