@@ -4,7 +4,7 @@
 //! It sends for a fixed time, waits a while for the answers that are still owed, and ends. What may
 //! not be refused and is not answered in time it repeats, as networks do; of what got a 91 it tries
 //! a share again, as cardholders do. One thread serves all connections and asks epoll itself, so
-//! that a message costs it no more than it costs an [`Echo`](super::Echo): what is measured is to be
+//! that a message costs it about what it costs an [`Echo`](super::Echo): what is measured is to be
 //! what it sends to. It says what it used, for whoever doubts that.
 
 mod answers;

@@ -1,6 +1,8 @@
 //! What the messages of a network are made of: for each flow its cards and shops, how they are
 //! drawn, and the message of each kind.
 
+use prefetch_index::prefetch_index;
+
 use super::awaited::{Sent, Told};
 use super::draw::Draw;
 use super::kind::Kind;
@@ -71,6 +73,15 @@ impl Deck {
         let kind = Kind::ALL.get(hand.mix.draw(rng) as usize).copied()?;
         let shop = hand.shops.draw(rng);
         Some(Drawn { flow: flow as u16, kind, shop, luck: rng.u32(..) })
+    }
+
+    /// Has the processor fetch what is written of the shop of a message that comes next: among many
+    /// shops it lies far away.
+    #[inline]
+    pub(super) fn fetch(&self, drawn: &Drawn) {
+        if let Some(hand) = self.flows.get(usize::from(drawn.flow)) {
+            prefetch_index(&hand.shelf.bytes, hand.shelf.start(drawn.shop));
+        }
     }
 
     /// Appends a message to `out`.
@@ -209,11 +220,14 @@ impl Shelf {
         Ok(Self { bytes: bytes.into(), category_bytes, acceptor_bytes })
     }
 
+    const fn start(&self, place: u32) -> usize {
+        place as usize * (self.category_bytes + self.acceptor_bytes)
+    }
+
     /// Category and number of a shop.
     #[inline]
     fn shop(&self, place: u32) -> (&[u8], &[u8]) {
-        let bytes = self.category_bytes + self.acceptor_bytes;
-        let start = place as usize * bytes;
+        let (start, bytes) = (self.start(place), self.category_bytes + self.acceptor_bytes);
         let whole = self.bytes.get(start..start + bytes).unwrap_or_default();
         whole.split_at_checked(self.category_bytes).unwrap_or_default()
     }

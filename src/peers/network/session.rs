@@ -34,6 +34,8 @@ pub(super) struct Session {
     /// `None` once it is closed: what is dropped is not watched any more.
     stream: Option<TcpStream>,
     rng: fastrand::Rng,
+    /// What is sent next, drawn one message ahead so that its parts are near by then.
+    next: Option<Drawn>,
     awaited: Awaited,
     /// Of messages that were repeated and answered, how many answers more may come, by STAN: no more
     /// entries than there are STANs, as a message with the same STAN takes its place.
@@ -59,6 +61,7 @@ impl Session {
             number,
             stream: Some(stream),
             rng: fastrand::Rng::with_seed(settings.seed.wrapping_add(1 + number as u64)),
+            next: None,
             awaited: Awaited::new(room, first),
             owed_again: HashMap::new(),
             last_request: (first, desk.seconds),
@@ -108,7 +111,10 @@ impl Session {
 
     /// Something new, that is to be sent at some moment.
     pub(super) fn draw(&mut self, at: Moment, floor: &Floor) -> Option<Errand> {
-        let drawn = floor.desk.deck.draw(&mut self.rng)?;
+        let deck = &floor.desk.deck;
+        let drawn = self.next.take().or_else(|| deck.draw(&mut self.rng))?;
+        self.next = deck.draw(&mut self.rng);
+        self.next.iter().for_each(|next| deck.fetch(next));
         Some(Errand { at, drawn, tries: 0 })
     }
 
