@@ -90,8 +90,8 @@ impl<'a> Search<'a> {
 /// other card: without that every request of the kind would do, and one that has no STAN either has
 /// no better claim than the others. Only where neither carries anything does the kind alone decide.
 fn fits_without_stan(request: &Identity, answer: &Answer<'_>) -> bool {
-    let agrees = request.agrees(answer) && !request.is_of_another_card(answer);
-    request.same_kind(answer) && (agrees || request.is_bare_as(answer))
+    let agrees = || request.agrees(answer) && !request.is_of_another_card(answer);
+    request.same_kind(answer) && (agrees() || request.is_bare_as(answer))
 }
 
 /// For an answer that fits none, as its fault lies before whatever would tell: the only request of

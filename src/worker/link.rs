@@ -28,10 +28,10 @@ use crate::wire::Splitter;
 
 /// Frames that one peer may have dealt with before the others get their turn.
 const FRAMES_PER_TURN: usize = 128;
-/// The same for a connection to the host, which brings everybody's answers: as many as one read
+/// The same for a connection to the host, which brings everybody's answers: more than one read
 /// mostly holds. Cut into short turns, what each session is written falls into small pieces, and so
 /// does what it sends next.
-const FRAMES_PER_HOST_TURN: usize = 1_024;
+const FRAMES_PER_HOST_TURN: usize = 512;
 /// Lines a second about sessions that open, and about those that close: a peer that connects again
 /// and again must not fill the log.
 const SESSION_LINES: u32 = 20;
