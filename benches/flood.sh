@@ -9,7 +9,7 @@
 cd "$(dirname "$0")/.."
 # The flood's generator shares a core with those that judge, and to be nicer than they are does not
 # make it give way at once when one of them has something to do.
-URGENT=${URGENT-chrt -f 5}
+chrt -f 5 true 2>/dev/null && URGENT=${URGENT-chrt -f 5}
 source benches/versus/stage.sh
 
 rounds=3 seconds=4 warmup=1

@@ -299,7 +299,7 @@ mod tests {
         }
     }
 
-    /// What was answered last is first, and what has no answer costs no other its place.
+    /// What was answered last is first; what has no answer costs at most the oldest its place.
     #[test]
     fn what_was_composed_longest_ago_is_forgotten() {
         let dialect = Arc::new(Dialect::preset("iso87_ascii").unwrap());

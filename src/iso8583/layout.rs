@@ -103,15 +103,16 @@ impl Layouts {
         if self.steps.as_ref().is_none_or(|steps| !steps.are(dialect.steps())) {
             self.steps = Some(dialect.steps().clone());
             self.known.clear();
+            self.oldest = 0;
         }
         let Some(layout) = Layout::of(dialect, bitmap, fields) else { return };
         if self.known.len() < LAYOUTS {
             self.known.push(layout);
         } else {
-            self.oldest = self.oldest.wrapping_add(1) % LAYOUTS;
             if let Some(oldest) = self.known.get_mut(self.oldest) {
                 *oldest = layout;
             }
+            self.oldest = self.oldest.wrapping_add(1) % LAYOUTS;
         }
     }
 }

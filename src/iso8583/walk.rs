@@ -1,6 +1,5 @@
-//! The one forward walk over a message's fields. It copies nothing and, once the kinds of messages
-//! were met, allocates nothing: it leaves three offsets for each field in a scratch that the caller
-//! keeps.
+//! The one forward walk over a message's fields. It copies nothing and allocates nothing: it leaves
+//! three offsets for each field in a scratch that the caller keeps.
 
 use std::ops::Range;
 
