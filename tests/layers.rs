@@ -68,7 +68,7 @@ const FUNCTION_LINES_MAX: usize = 75;
 
 type Check = fn(&Source) -> Vec<String>;
 
-const CHECKS: [(&str, Check); 10] = [
+const CHECKS: [(&str, Check); 11] = [
     ("imports", imports),
     ("tokio", tokio),
     ("streams", streams),
@@ -79,6 +79,14 @@ const CHECKS: [(&str, Check); 10] = [
     ("module doc", module_doc),
     ("unfinished", unfinished),
     ("names", names),
+    ("printing", printing),
+];
+
+/// Fields of bytes that are printed with their type, and are none of a message's.
+const PRINTED_BYTES: [(&str, &[&str]); 3] = [
+    ("src/exchange/mod.rs", &["match_fields"]),
+    ("src/iso8583/composer.rs", &["head", "code", "third_bitmap"]),
+    ("src/peers/network/answers.rs", &["terminal"]),
 ];
 
 fn row_of(room: &str) -> Option<usize> {
@@ -208,6 +216,26 @@ fn unfinished(source: &Source) -> Vec<String> {
     at_lines(source, marked.map(|(line, _)| line).collect(), "unfinished")
 }
 
+/// A type that holds bytes and has its `Debug` derived prints them, a card number among them.
+fn printing(source: &Source) -> Vec<String> {
+    let allowed = named(&PRINTED_BYTES, &source.path).unwrap_or_default();
+    let (mut derived, mut wrong) = (false, Vec::new());
+    for (number, line) in (1..).zip(source.text.lines()) {
+        let line = line.trim();
+        if line.starts_with("#[derive(") {
+            derived = line.contains("Debug");
+        } else if derived && ["Vec<u8>", "[u8]", "[u8; "].iter().any(|bytes| line.contains(bytes)) {
+            let field = line.split(':').next().unwrap_or(line).rsplit(' ').next().unwrap_or(line);
+            if !allowed.contains(&field) {
+                wrong.push(number);
+            }
+        }
+        derived &= !(line.starts_with('}') || line.starts_with("impl ") || line.starts_with("fn "));
+        derived &= !line.ends_with(");");
+    }
+    at_lines(source, wrong, "bytes in a type whose Debug is derived")
+}
+
 /// Words that say nothing of what a thing is.
 fn names(source: &Source) -> Vec<String> {
     let empty = |name: &str| {
@@ -316,6 +344,24 @@ fn refused(check: Check, path: &str, text: &str) {
 #[track_caller]
 fn accepted(check: Check, path: &str, text: &str) {
     assert_eq!(verdict(check, path, text), [""; 0], "{path}: {text}");
+}
+
+#[test]
+fn bytes_that_would_be_printed_are_seen() {
+    for text in [
+        "#[derive(Clone, Debug)]\npub struct Frame {\n    bytes: Vec<u8>,\n}",
+        "#[derive(Debug)]\nstruct Rest(Box<[u8]>);",
+        "#[derive(Debug)]\nenum Part {\n    Whole,\n    Begun { bytes: [u8; 64] },\n}",
+    ] {
+        refused(printing, "src/net/buffer.rs", text);
+    }
+    for text in [
+        "#[derive(Clone)]\nstruct Frame {\n    bytes: Vec<u8>,\n}",
+        "#[derive(Debug)]\nstruct Count(u64);\n\nstruct Frame {\n    bytes: Vec<u8>,\n}",
+        "#[derive(Debug)]\nenum Side {\n    Host,\n}\n\nfn read(bytes: &[u8]) {}",
+    ] {
+        accepted(printing, "src/net/buffer.rs", text);
+    }
 }
 
 #[test]

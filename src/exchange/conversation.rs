@@ -4,6 +4,7 @@ mod host;
 mod loss;
 mod reject;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -61,10 +62,17 @@ struct Waiting {
 const _: () = assert!(size_of::<Waiting>() <= 72, "one more would begin a fifth");
 
 /// A local answer, whole but for Field 39. Only answerable requests have one.
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Prepared {
     frame: Vec<u8>,
     slot: Option<Slot>,
+}
+
+/// Its length: what it echoes may be a card number.
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prepared({} bytes)", self.frame.len())
+    }
 }
 
 #[derive(Debug)]

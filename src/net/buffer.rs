@@ -1,6 +1,8 @@
-//! Bytes on their way in and out of one connection.
+//! Bytes on their way in and out of one connection. When printed, a buffer says how many it has, as
+//! a card number may be among them.
 
 use std::cell::RefCell;
+use std::fmt;
 
 use crate::wire::{FrameError, Framing, Splitter};
 
@@ -8,11 +10,16 @@ use crate::wire::{FrameError, Framing, Splitter};
 const READ_BYTES: usize = 64 * 1024;
 
 /// Bytes that were read and not yet dealt with.
-#[derive(Debug)]
 pub struct ReadBuffer {
     bytes: Box<[u8]>,
     head: usize,
     tail: usize,
+}
+
+impl fmt::Debug for ReadBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ReadBuffer({} bytes)", self.unread().len())
+    }
 }
 
 impl ReadBuffer {
@@ -94,8 +101,14 @@ impl Inbox {
 
 /// What one peer has sent and nobody has dealt with yet: most often nothing, or the beginning of a
 /// frame.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Rest(Vec<u8>);
+
+impl fmt::Debug for Rest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rest({} bytes)", self.bytes())
+    }
+}
 
 /// A rest that was longer does not stay allocated: it was a turn that had to wait.
 const REST_BYTES: usize = 4096;
@@ -116,12 +129,17 @@ impl Rest {
 }
 
 /// Frames that wait to be written to one connection, up to a bound.
-#[derive(Debug)]
 pub struct WriteBuffer {
     framing: Framing,
     bytes: Vec<u8>,
     written: usize,
     bytes_max: usize,
+}
+
+impl fmt::Debug for WriteBuffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "WriteBuffer({} bytes)", self.pending().len())
+    }
 }
 
 impl WriteBuffer {

@@ -6,6 +6,7 @@
 //! byte was written can still be taken back.
 
 use std::collections::VecDeque;
+use std::fmt;
 
 use crate::wire::{FrameError, Framing};
 
@@ -20,7 +21,6 @@ struct Queued {
 }
 
 /// Frames for one host, in the order in which they are sent.
-#[derive(Debug)]
 pub struct HostQueue {
     framing: Framing,
     bytes: Vec<u8>,
@@ -35,6 +35,14 @@ pub struct HostQueue {
     written: u64,
     withdrawn: usize,
     bytes_max: usize,
+}
+
+/// How much is in it, and nothing of that: a card number may be among it.
+impl fmt::Debug for HostQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (frames, bytes) = (self.frames.len(), self.queued_bytes());
+        write!(f, "HostQueue({frames} frames of {bytes} bytes)")
+    }
 }
 
 /// How full the queue is.
