@@ -55,6 +55,33 @@ fn parse(bencher: Bencher<'_, '_>) {
     });
 }
 
+/// The request without some of its fields: another for each number below 32.
+fn without_some(request: &View<'_>, number: usize) -> Vec<u8> {
+    let left_out = |de| [13, 22, 25, 43, 49].iter().position(|field| *field == de);
+    let kept = |de: &u8| left_out(*de).is_none_or(|place| number >> place & 1 == 0);
+    let fields: Vec<u8> = request.fields().iter().filter(kept).collect();
+    let bitmap = fields.iter().fold(0_u64, |bits, de| bits | 1 << (64 - u32::from(*de)));
+    let mut body = format!("0100{bitmap:016X}").into_bytes();
+    fields.iter().for_each(|de| body.extend(request.whole(*de).unwrap()));
+    body
+}
+
+/// Kinds of messages at random: of more than a link remembers most are walked field by field.
+#[divan::bench(args = [1, 4, 8, 16, 32], sample_size = 10_000)]
+fn parse_some_of_as_many_kinds(bencher: Bencher<'_, '_>, kinds: usize) {
+    let dialect = dialect();
+    let mut spans = Spans::default();
+    let request = View::parse(&dialect, REQUEST, &mut spans).unwrap();
+    let requests: Vec<_> = (0..kinds).map(|number| without_some(&request, number)).collect();
+    let (mut spans, mut random) = (Spans::default(), 1_usize);
+    bencher.bench_local(|| {
+        random = random.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(1);
+        let request = &requests[(random >> 32) % kinds];
+        let view = View::parse(&dialect, black_box(request), &mut spans).unwrap();
+        assert!(black_box(&view).fault().is_none());
+    });
+}
+
 #[divan::bench(sample_size = 10_000)]
 fn parse_bcd(bencher: Bencher<'_, '_>) {
     let dialect = Dialect::preset("iso87_bcd_left").expect("it is a preset");

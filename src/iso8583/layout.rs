@@ -15,6 +15,10 @@ use super::walk::{Span, read_field};
 
 /// So many layouts are remembered: more than the kinds of messages that make up a link's load.
 const LAYOUTS: usize = 8;
+/// Once there are so many, one message in so many of another kind takes a place. To learn a layout
+/// takes five times as long as to walk without it: where more kinds take turns than are remembered,
+/// learning each would cost more than all that is saved.
+const MESSAGES_PER_PLACE: u8 = 32;
 /// Of messages with more fields no layout is remembered: twice as many as busy ones have.
 const FIELDS_MAX: usize = 64;
 /// The longest bitmap: three words of sixteen hexadecimal digits.
@@ -30,6 +34,8 @@ pub(super) struct Layouts {
     last: usize,
     /// Whose place the next one takes once there are enough.
     oldest: usize,
+    /// Messages of other kinds that pass before that.
+    until_place: u8,
 }
 
 /// How messages with one bitmap are laid out behind it.
@@ -67,7 +73,13 @@ impl Stretch {
 
 impl Default for Layouts {
     fn default() -> Self {
-        Self { steps: None, known: Vec::with_capacity(LAYOUTS), last: 0, oldest: 0 }
+        Self {
+            steps: None,
+            known: Vec::with_capacity(LAYOUTS),
+            last: 0,
+            oldest: 0,
+            until_place: MESSAGES_PER_PLACE,
+        }
     }
 }
 
@@ -96,7 +108,7 @@ impl Layouts {
         layout.follow(dialect, reader, by_field)
     }
 
-    /// Keeps in mind how messages of this bitmap are laid out, of which one was read without a
+    /// May keep in mind how messages of this bitmap are laid out, of which one was read without a
     /// fault. A third bitmap between the fields is not provided for.
     #[cold]
     pub(super) fn remember(&mut self, dialect: &Dialect, bitmap: &[u8], fields: &FieldSet) {
@@ -104,6 +116,13 @@ impl Layouts {
             self.steps = Some(dialect.steps().clone());
             self.known.clear();
             self.oldest = 0;
+        }
+        if self.known.len() >= LAYOUTS {
+            self.until_place = self.until_place.saturating_sub(1);
+            if self.until_place > 0 {
+                return;
+            }
+            self.until_place = MESSAGES_PER_PLACE;
         }
         let Some(layout) = Layout::of(dialect, bitmap, fields) else { return };
         if self.known.len() < LAYOUTS {
@@ -179,5 +198,28 @@ impl Layout {
             }
         }
         reader.is_at_end().then_some(self.fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn once_there_are_enough_a_kind_takes_a_place_only_when_many_messages_have_none() {
+        let dialect = Dialect::preset("iso87_ascii").unwrap();
+        let mut layouts = Layouts::default();
+        let mut meet = |field: u8| {
+            let (fields, mut bitmap) = (FieldSet::of(&[field]), Vec::new());
+            dialect.bitmap().write(&fields, &mut bitmap);
+            layouts.remember(&dialect, &bitmap, &fields);
+            layouts.known.iter().any(|layout| layout.fields == fields)
+        };
+        assert!((2..10).all(&mut meet), "the first eight");
+        for newcomer in 10..30 {
+            let met = (1..=MESSAGES_PER_PLACE).find(|_| meet(newcomer));
+            assert_eq!(met, Some(MESSAGES_PER_PLACE), "{newcomer}");
+        }
+        assert_eq!(layouts.known.len(), LAYOUTS);
     }
 }
