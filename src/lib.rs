@@ -18,6 +18,7 @@ pub mod net;
 pub mod pan;
 pub mod peers;
 pub mod probe;
+pub mod quota;
 pub mod reason;
 pub mod server;
 pub mod traffic;

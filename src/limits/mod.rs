@@ -20,6 +20,7 @@ mod per;
 mod plan;
 pub mod policy;
 pub mod rule;
+mod store_key;
 mod table;
 mod turns;
 
@@ -30,4 +31,5 @@ pub use limit_set::{LIMITS_MAX, LimitIx, LimitSet};
 pub use per::{Dimension, Per};
 pub use policy::{Charge, Decision, Policy};
 pub use rule::{BinRange, Burst, KeyMatch, MccRange, Mode, Rate, Rule, RuleKey, When};
+pub use store_key::StoreKey;
 pub use turns::Turn;

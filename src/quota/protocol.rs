@@ -1,0 +1,91 @@
+//! The store: what it holds of each key, and what it answers to one call of one node.
+
+use crate::limits::StoreKey;
+
+/// One run of one node's process: random, so that a restarted node is never taken for its former self.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u64);
+
+/// Most keys that one reply's digest tells of.
+pub const DIGEST_MAX: usize = 256;
+
+/// One call: what a node has spent, and how long it has not heard from the store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    /// Who calls.
+    pub node: NodeId,
+    /// The node's own monotonic time since the call that it last had an answer to, in microseconds;
+    /// `None` when it has had none.
+    pub elapsed_us: Option<u64>,
+    /// Where the last digest ended.
+    pub since: Since,
+    /// Whether the others are told at once of keys that are low.
+    pub push: bool,
+    /// The node goes: it is not counted among the live ones from here on.
+    pub leave: bool,
+    /// At most one for each key.
+    pub reports: Vec<Report>,
+}
+
+/// What a node says of one key. Amounts are micro-tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// Which key.
+    pub key: StoreKey,
+    /// Refill, in micro-tokens per second.
+    pub rate: f64,
+    /// The level of a full bucket.
+    pub cap: i64,
+    /// The incarnation of the node's cell: never used before by this node, below 2^53.
+    pub boot: u64,
+    /// Spent in this incarnation.
+    pub spent: i64,
+    /// The part of `spent` that the store has acknowledged, as far as the node knows.
+    pub charged: i64,
+    /// The level of the node's own cell, at most `cap`.
+    pub level: i64,
+    /// The node has answered itself since it last heard of this key.
+    pub local: bool,
+}
+
+/// What the store answers to one call.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reply {
+    /// Live nodes, the caller included.
+    pub nodes: u32,
+    /// One for each report, in its order.
+    pub leases: Vec<Lease>,
+    /// Keys that were noted low since the call's `since`, the longest ago first.
+    pub digest: Vec<Low>,
+    /// What the node's next call has to say.
+    pub since: Since,
+}
+
+/// What a reply says of one key. Amounts are micro-tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Lease {
+    /// The level of the bucket after the report; below zero is debt.
+    pub level: i64,
+    /// The most that this incarnation is known to have spent.
+    pub charged: i64,
+    /// The node's part of what all spend lately, 0 to 1.
+    pub share: f64,
+}
+
+/// A key that is low.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Low {
+    /// Which key.
+    pub key: StoreKey,
+    /// Its level in micro-tokens.
+    pub level: i64,
+}
+
+/// How far a node has read the list of low keys. [`Since::default`] is a node that has read nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Since {
+    /// The store's logical time in microseconds.
+    pub time_us: u64,
+    /// Of those noted at that very time, the last one that was told.
+    pub after: Option<StoreKey>,
+}
