@@ -11,7 +11,8 @@ use std::hint::black_box;
 use divan::{Bencher, counter::ItemsCount};
 use limits::{Busy, LIMITS_MAX, Tokens};
 use tollgate::clock::Moment;
-use tollgate::limits::cell::{Cell, Grant};
+use tollgate::limits::cell::{Asking, Cell};
+use tollgate::limits::grant::Grant;
 use tollgate::limits::{Burst, Policy, Rate};
 
 fn main() {
@@ -86,7 +87,7 @@ fn cell_take(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         for _ in 0..BATCH {
             now += 100;
-            black_box(cell.take(&grant, Moment::from_nanos(now)));
+            black_box(cell.take(&grant, Asking::at(Moment::from_nanos(now))));
         }
     });
 }
@@ -97,7 +98,7 @@ fn cell_refuse(bencher: Bencher<'_, '_>) {
     let cell = Cell::full(&grant, Moment::START);
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         for _ in 0..BATCH {
-            black_box(cell.take(black_box(&grant), Moment::START));
+            black_box(cell.take(black_box(&grant), Asking::at(Moment::START)));
         }
     });
 }
@@ -110,7 +111,7 @@ fn cell_take_by_two_threads(bencher: Bencher<'_, '_>) {
     let cell = Cell::full(&grant, Moment::START);
     bencher.counter(ItemsCount::new(BATCH)).bench(|| {
         for _ in 0..BATCH {
-            black_box(cell.take(&grant, Moment::START));
+            black_box(cell.take(&grant, Asking::at(Moment::START)));
         }
     });
 }

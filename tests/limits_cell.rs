@@ -8,7 +8,8 @@ use std::thread;
 
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 use tollgate::clock::Moment;
-use tollgate::limits::cell::{Cell, Grant, ONE, SETTLE_WITHIN, Take};
+use tollgate::limits::cell::{Asking, Cell, SETTLE_WITHIN, Take};
+use tollgate::limits::grant::{Grant, ONE};
 use tollgate::limits::{Burst, Rate};
 
 const RATES: [f64; 12] =
@@ -90,7 +91,7 @@ fn follow(rate: Rate, burst: Burst, start: u64, gaps: impl Iterator<Item = u64>)
     for gap in gaps {
         now += gap;
         ideal += u64::from(perfect.take(now));
-        if cell.take(&grant, at(now)) == Take::Granted {
+        if cell.take(&grant, Asking::at(at(now))) == Take::Granted {
             admitted += 1;
             let excess = window.admit(now);
             // `issued` is whole micro-tokens, so a window may hold the one that its start cut off.
@@ -104,6 +105,11 @@ fn follow(rate: Rate, burst: Burst, start: u64, gaps: impl Iterator<Item = u64>)
 }
 
 /// Who keeps to the rate to the nanosecond is never refused.
+/// A take of one who may have the last token.
+fn take_at(cell: &Cell, grant: &Grant, now: Moment) -> Take {
+    cell.take(grant, Asking::at(now))
+}
+
 #[test]
 fn a_bucket_of_one_token_is_full_again_when_its_token_is_due() {
     for tokens in [1.0, 2.0, 5.0, 8.0, 25.0, 1_000.0, 1e6, 1e7] {
@@ -162,9 +168,9 @@ proptest! {
         for (gap, stays) in steps {
             now += gap;
             let before = one.level(&grant, at(now));
-            let take = one.take(&grant, at(now));
+            let take = one.take(&grant, Asking::at(at(now)));
             if stays {
-                prop_assert_eq!(take, other.take(&grant, at(now)));
+                prop_assert_eq!(take, other.take(&grant, Asking::at(at(now))));
             } else if take == Take::Granted {
                 one.undo();
                 prop_assert_eq!(one.level(&grant, at(now)), before);
@@ -186,7 +192,7 @@ proptest! {
             now += gap;
             let before = cell.level(&grant, at(now)).unwrap();
             let least = if charged { ONE - grant.cap() } else { ONE };
-            let spend = if charged { Cell::charge } else { Cell::take };
+            let spend = if charged { Cell::charge } else { take_at };
             let granted = spend(&cell, &grant, at(now)) == Take::Granted;
             prop_assert_eq!(granted, before >= least);
             let level = cell.level(&grant, at(now)).unwrap();
@@ -215,7 +221,7 @@ fn eight_threads_share_a_bucket_and_no_spend_is_lost() {
                         // Read now and then, so that threads come with readings of different age.
                         let now = clock.fetch_add(random.u64(..200), Relaxed);
                         for _ in 0..random.u8(1..4) {
-                            if cell.take(grant, at(now)) == Take::Granted {
+                            if cell.take(grant, Asking::at(at(now))) == Take::Granted {
                                 if random.u8(..8) == 0 {
                                     cell.undo();
                                     undone.fetch_add(1, Relaxed);
@@ -255,7 +261,7 @@ fn no_spend_is_lost_when_threads_meet_on_a_bucket_that_never_overflows() {
         let threads: Vec<_> = (0..THREADS)
             .map(|_| {
                 scope.spawn(|| {
-                    let spend = |n: &i64| if n % 5 == 0 { Cell::charge } else { Cell::take };
+                    let spend = |n: &i64| if n % 5 == 0 { Cell::charge } else { take_at };
                     (0..200_000).filter(|n| spend(n)(&cell, &grant, at(0)) == Take::Granted).count()
                         as i64
                 })
@@ -282,7 +288,7 @@ fn a_cell_outlives_years_at_the_fastest_rate_and_at_the_slowest() {
             if random.bool() {
                 let spends = random.i64(1..=100).min(grant.cap() / ONE);
                 for _ in 0..spends {
-                    assert_eq!(cell.take(&grant, at(now)), Take::Granted);
+                    assert_eq!(cell.take(&grant, Asking::at(at(now))), Take::Granted);
                 }
                 assert_eq!(cell.level(&grant, at(now)), Some(grant.cap() - spends * ONE));
                 now += DAY;
@@ -299,7 +305,7 @@ fn a_cell_that_is_always_spent_from_goes_round_without_a_fault() {
     let step = 100_000_000_000;
     let mut now = 0;
     for _ in 0..1_000_000 {
-        assert_eq!(cell.take(&grant, at(now)), Take::Granted);
+        assert_eq!(cell.take(&grant, Asking::at(at(now))), Take::Granted);
         now += step;
     }
     assert_eq!(cell.level(&grant, at(now)), Some(grant.cap()));

@@ -7,7 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use tollgate::clock::Moment;
-use tollgate::limits::cell::{Cell, Grant, Take};
+use tollgate::limits::cell::{Asking, Cell, Take};
+use tollgate::limits::grant::Grant;
 use tollgate::limits::{Burst, LimitIx, Per, Policy, Rate, Rule};
 use tollgate::traffic::{Class, LinkId, MerchantId, Operation, Traffic};
 
@@ -131,7 +132,7 @@ impl<'a> Worker<'a> {
             let refused_by = self.policy.decide(traffic, now).refused_by;
             self.refused[0] += u64::from(refused_by == Some(MERCHANT));
             self.refused[1] += u64::from(refused_by == Some(ALL));
-            let expected = mine.take(&self.grant, now);
+            let expected = mine.take(&self.grant, Asking::at(now));
             if refused_by == Some(ALL) && expected == Take::Granted {
                 mine.undo();
             }

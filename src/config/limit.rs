@@ -13,7 +13,7 @@ use super::value;
 use crate::limits::rule::{
     BIN_DIGITS_DEFAULT, Burst, KEYS_DEFAULT, KEYS_MAX, MccRange, Mode, Rate, Rule, When,
 };
-use crate::limits::{Dimension, LIMITS_MAX, Per};
+use crate::limits::{Dimension, Hold, LIMITS_MAX, Per};
 
 pub(super) const RATE_REMEDY: &str = "write tokens per second, such as 2000 or 0.5";
 const BURST_REMEDY: &str = "write a number of tokens, such as 4000";
@@ -72,6 +72,7 @@ fn read_one(section: &Section<'_>, names: &mut Seen, links: Option<&[String]>) -
         when: when?,
         bin_digits: bin_digits?.value.unwrap_or(BIN_DIGITS_DEFAULT),
         keys_max: keys_max?.value.unwrap_or(KEYS_DEFAULT),
+        hold: Hold::default(),
         keys: keys?,
     })
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::cell::ONE;
+use super::grant::ONE;
 use super::id::Digests;
 use super::key_name;
 use super::limit::{Found, Limit};

@@ -26,13 +26,15 @@ const NUMBERS: KeyId = KeyId { first: 0x9e37_79b9_7f4a_7c15, second: 0xc2b2_ae3d
 const TERMINAL: KeyId = KeyId { first: 0xd6e8_feb8_6659_fd93, second: 0xa076_1d64_78bd_642f };
 const LINK: KeyId = KeyId { first: 0xff51_afd7_ed55_8ccd, second: 0x8ebc_6af0_9c88_c6e3 };
 
+const NAMED: KeyId = KeyId { first: 0xe703_7ed1_a0b4_28db, second: 0x5899_6567_b333_bf5d };
+
 /// Bits of a BIN of eight digits.
 const BIN_BITS: u32 = 27;
 /// Bits of an operation's number.
 const OPERATION_BITS: u32 = 4;
 
 /// A key of one limit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct KeyId {
     pub(super) first: u64,
     pub(super) second: u64,
@@ -163,6 +165,16 @@ impl Namer {
             id = id.plus(self.link(traffic.link)?);
         }
         Some(id)
+    }
+
+    /// The id of the limit itself, which is that of its one bucket if it has no more.
+    pub(super) const fn limit(&self) -> KeyId {
+        self.limit
+    }
+
+    /// The id of a key that the configuration names, by its readable name.
+    pub(super) fn named(&self, name: &str) -> KeyId {
+        self.limit.plus(KeyId::of_text(name.as_bytes()).times(NAMED))
     }
 
     fn link(&self, link: LinkId) -> Option<KeyId> {

@@ -1,18 +1,18 @@
 //! One limit at work: where its bucket for a message is, and what is done to it.
 
-use super::cell::{Cell, Grant, Take};
+use super::cell::{Cell, Notice, Take};
+use super::grant::Grant;
 use super::id::{Digests, KeyId, Namer, Spread};
+use super::lease::{Hold, Leases};
 use super::limit_set::LimitIx;
+use super::marks::Marks;
 use super::named::NamedKeys;
 use super::per::Per;
 use super::rule::{MccRange, Mode, Rule};
-use super::table::{Lone, Table, before_rest};
+use super::table::{Lone, Slot, Table, Visit, before_rest};
 use super::turns::Turns;
 use crate::clock::Moment;
 use crate::traffic::Traffic;
-
-/// What is done to a bucket: a take or a charge.
-pub(super) type Spend = fn(&Cell, &Grant, Moment) -> Take;
 
 /// One limit.
 #[derive(Debug)]
@@ -25,12 +25,26 @@ pub(super) struct Limit {
     /// Categories that it is for; none means all.
     mccs: Box<[MccRange]>,
     /// For keys that are not named.
-    grant: Grant,
-    buckets: Buckets,
+    pub(super) grant: Grant,
+    /// What the limit itself is to all nodes.
+    pub(super) id: KeyId,
+    pub(super) hold: Hold,
+    /// What gates tell the lease sync; `None` when there is none.
+    pub(super) news: Option<Box<News>>,
+    pub(super) buckets: Buckets,
+}
+
+/// The cells that the lease sync has to look at.
+#[derive(Debug)]
+pub(super) struct News {
+    /// At its next tick.
+    pub(super) soon: Marks,
+    /// At once.
+    pub(super) urgent: Marks,
 }
 
 #[derive(Debug)]
-enum Buckets {
+pub(super) enum Buckets {
     /// One for everything.
     One(Box<Lone>),
     /// One for each key.
@@ -38,10 +52,10 @@ enum Buckets {
 }
 
 #[derive(Debug)]
-struct Keys {
+pub(super) struct Keys {
     namer: Namer,
-    named: NamedKeys,
-    table: Table,
+    pub(super) named: NamedKeys,
+    pub(super) table: Table,
 }
 
 impl Keys {
@@ -87,21 +101,36 @@ impl Limit {
     pub(super) fn new(
         (place, ix): (usize, LimitIx),
         rule: &Rule,
-        namer: impl FnOnce() -> Namer,
-        spread: Spread,
-        now: Moment,
+        (namer, links): (Namer, &[String]),
+        leases: &Leases,
+        (spread, now): (Spread, Moment),
     ) -> Self {
         let grant = Grant::new(rule.rate, rule.burst);
-        let buckets = if rule.per.is_nothing() {
-            Buckets::One(Box::new(Lone(Cell::full(&grant, now))))
+        let reach = |grant: &Grant| leases.first_reach(grant, rule.hold);
+        let id = namer.limit();
+        let (buckets, cells) = if rule.per.is_nothing() {
+            let cell = Cell::opened(&grant, now, reach(&grant), 0);
+            (Buckets::One(Box::new(Lone(cell))), 1)
         } else {
-            let namer = namer();
-            let named = NamedKeys::new(&rule.keys, &namer, spread, now);
-            let table = Table::new(rule.keys_max, &grant, spread, now);
-            Buckets::Keyed(Box::new(Keys { namer, named, table }))
+            let named = NamedKeys::new(&rule.keys, (&namer, links), spread, now, reach);
+            let first = u32::try_from(named.len()).unwrap_or(u32::MAX);
+            let table = Table::new(rule.keys_max, first, &grant, spread, now);
+            let cells = named.len() + rule.keys_max;
+            (Buckets::Keyed(Box::new(Keys { namer, named, table })), cells)
         };
-        let (enforces, mccs) = (rule.mode == Mode::Enforce, rule.when.mccs.as_slice().into());
-        Self { ix, place, enforces, per: rule.per, mccs, grant, buckets }
+        let news = || Box::new(News { soon: Marks::new(cells), urgent: Marks::new(cells) });
+        Self {
+            ix,
+            place,
+            enforces: rule.mode == Mode::Enforce,
+            per: rule.per,
+            mccs: rule.when.mccs.as_slice().into(),
+            grant,
+            id,
+            hold: rule.hold,
+            news: leases.terms().map(|_| news()),
+            buckets,
+        }
     }
 
     /// The bucket for a message that has all that the limit needs.
@@ -146,27 +175,36 @@ impl Limit {
         &'a self,
         met: Met<'a>,
         traffic: &Traffic,
-        now: Moment,
-        spend: Spend,
+        (now, leases): (Moment, &Leases),
+        spend: impl Fn(&Cell, &Grant) -> Take,
     ) -> Option<(&'a Cell, Take)> {
         let grant = met.grant?;
-        if let Some(cell) = met.cell {
-            let take = spend(cell, grant, now);
-            if take != Take::Retired {
-                return Some((cell, take));
-            }
+        let mut spent = met.cell.map(|cell| (cell, spend(cell, grant)));
+        if spent.is_none_or(|(_, take)| take == Take::Retired) {
+            spent = self.spend_new(traffic, (now, leases), spend);
         }
-        self.spend_new(traffic, now, spend)
+        if let Some(news) = &self.news
+            && let Some((cell, take)) = spent
+        {
+            news.tell(cell, take, leases);
+        }
+        spent
     }
 
     /// The same for an automatic key that has no bucket yet or has just lost it.
     #[cold]
-    fn spend_new(&self, traffic: &Traffic, now: Moment, spend: Spend) -> Option<(&Cell, Take)> {
-        let id = self.id(traffic)?;
-        self.table()?.spend_new(id, &self.grant, now, |cell| spend(cell, &self.grant, now))
+    fn spend_new(
+        &self,
+        traffic: &Traffic,
+        (now, leases): (Moment, &Leases),
+        spend: impl Fn(&Cell, &Grant) -> Take,
+    ) -> Option<(&Cell, Take)> {
+        let id = self.key_id(traffic)?;
+        let reach = leases.first_reach(&self.grant, self.hold);
+        self.table()?.spend_new(id, &self.grant, (now, reach), |cell| spend(cell, &self.grant))
     }
 
-    fn id(&self, traffic: &Traffic) -> Option<KeyId> {
+    fn key_id(&self, traffic: &Traffic) -> Option<KeyId> {
         self.id_with(traffic, &mut Digests::none())
     }
 
@@ -181,7 +219,7 @@ impl Limit {
 
     /// The bucket that a key without one of its own would share with others, if none is left.
     pub(super) fn shared(&self, traffic: &Traffic) -> Option<&Cell> {
-        self.table()?.shared(self.id(traffic)?)
+        self.table()?.shared(self.key_id(traffic)?)
     }
 
     /// A number for the key of a bucket that was found.
@@ -209,13 +247,33 @@ impl Limit {
         self.table().filter(|table| table.keys_in_use() >= far_keys)
     }
 
-    pub(super) fn sweep(&self, turns: &Turns, now: Moment, budget: usize) {
+    /// Settles a few cells and retires those keys that `retire` does, at most `budget` visits.
+    pub(super) fn sweep(
+        &self,
+        turns: &Turns,
+        (now, budget): (Moment, usize),
+        retire: impl FnMut(&Slot, Visit) -> bool,
+    ) {
         match &self.buckets {
             Buckets::Keyed(keys) => {
                 keys.named.settle(before_rest(now));
-                keys.table.sweep(&self.grant, turns, now, budget);
+                keys.table.sweep(&self.grant, turns, (now, budget), retire);
             }
             Buckets::One(lone) => lone.0.settle(&self.grant, before_rest(now)),
+        }
+    }
+}
+
+impl News {
+    #[inline]
+    fn tell(&self, cell: &Cell, take: Take, leases: &Leases) {
+        match cell.notice(take) {
+            Notice::Known => {}
+            Notice::Soon => self.soon.set(cell.number()),
+            Notice::Urgent => {
+                self.urgent.set(cell.number());
+                leases.call();
+            }
         }
     }
 }

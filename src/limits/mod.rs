@@ -9,12 +9,17 @@
 //! seeds and [`Traffic`](crate::traffic::Traffic) are arguments. Nothing here waits for a network.
 
 mod ahead;
+mod atomic;
 pub mod cell;
 pub mod finding;
+pub mod grant;
 mod id;
 mod key_name;
+pub mod lease;
+mod leasing;
 mod limit;
 mod limit_set;
+mod marks;
 mod named;
 mod per;
 mod plan;
@@ -27,6 +32,8 @@ mod turns;
 pub use ahead::LOOK_AHEAD;
 pub use finding::{Bucket, Filter, Holder, Left, Standing};
 pub use id::Digests;
+pub use lease::{Hold, Leases, OnLoss, Terms};
+pub use leasing::{Leased, Place, Role};
 pub use limit_set::{LIMITS_MAX, LimitIx, LimitSet};
 pub use per::{Dimension, Per};
 pub use policy::{Charge, Decision, Policy};

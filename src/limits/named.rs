@@ -1,14 +1,16 @@
 //! The keys of one limit that the configuration names: fixed when the policy is made, each with a
 //! bucket of its own that never overflows into another and never leaves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use hashbrown::HashTable;
 
-use super::cell::{Cell, Grant};
+use super::cell::{Cell, Reach};
+use super::grant::Grant;
 use super::id::{Digests, KeyId, Namer, Spread};
+use super::key_name;
 use super::per::{Dimension, Per};
 use super::rule::{BinRange, KeyMatch, RuleKey};
 use crate::clock::Moment;
@@ -28,6 +30,10 @@ pub(super) struct Named {
 #[derive(Debug)]
 pub(super) struct NamedKeys {
     keys: Box<[Named]>,
+    /// What each is to all nodes.
+    ids: Box<[KeyId]>,
+    /// And which one an id is of.
+    by_id: HashMap<KeyId, u32>,
     /// Keys that name the same dimensions, in the order in which they win.
     groups: Box<[Group]>,
     spread: Spread,
@@ -64,17 +70,31 @@ type Range = (u32, u32, usize);
 const EVERY_BIN: BinRange = BinRange { first: 0, last: u32::MAX };
 
 impl NamedKeys {
-    /// The keys of a rule, full at `now`. They were found without fault.
-    pub(super) fn new(keys: &[RuleKey], namer: &Namer, spread: Spread, now: Moment) -> Self {
+    /// The keys of a rule, full at `now` and reaching as far as `reach` says. They were found
+    /// without fault.
+    pub(super) fn new(
+        keys: &[RuleKey],
+        (namer, links): (&Namer, &[String]),
+        spread: Spread,
+        now: Moment,
+        reach: impl Fn(&Grant) -> Reach,
+    ) -> Self {
         let bucket = |(place, key): (usize, &RuleKey)| {
             let grant = Grant::new(key.rate, key.burst);
-            Named { grant, cell: Cell::full(&grant, now), place }
+            let cell = Cell::opened(&grant, now, reach(&grant), place as u32);
+            Named { grant, cell, place }
+        };
+        let id = |key: &RuleKey| {
+            namer.named(&key_name::of_match(&key.matches, links).unwrap_or_default())
         };
         let mut kinds: Vec<Per> = keys.iter().map(|key| key.matches.per()).collect();
         kinds.sort_unstable_by_key(|per| std::cmp::Reverse((per.count(), *per)));
         kinds.dedup();
+        let ids: Box<[KeyId]> = keys.iter().map(id).collect();
         Self {
             keys: keys.iter().enumerate().map(bucket).collect(),
+            by_id: (0..).zip(&ids).map(|(number, id)| (*id, number)).collect(),
+            ids,
             groups: kinds.into_iter().map(|per| Group::new(per, keys, namer, spread)).collect(),
             spread,
             settled: AtomicUsize::new(0),
@@ -92,6 +112,22 @@ impl NamedKeys {
         let found =
             self.groups.iter().find_map(|group| group.find(namer, self.spread, traffic, digests));
         self.keys.get(found?)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// The key whose cell has this number, and what it is to all nodes.
+    pub(super) fn numbered(&self, number: u32) -> Option<(&Named, KeyId)> {
+        let at = number as usize;
+        Some((self.keys.get(at)?, *self.ids.get(at)?))
+    }
+
+    /// The number of the cell of a key that is named by an id.
+    pub(super) fn number_of(&self, id: KeyId) -> Option<u32> {
+        self.by_id.get(&id).copied()
     }
 
     /// Settles one cell, in turn.

@@ -8,8 +8,9 @@
 use std::sync::Arc;
 
 use super::ahead::FAR_KEYS;
-use super::cell::{Cell, Take};
+use super::cell::{Asking, Cell, Take};
 use super::id::{Digests, Namer, Spread, link_ids};
+use super::lease::{Leases, OnLoss, Terms};
 use super::limit::{Limit, Met};
 use super::limit_set::{LIMITS_MAX, LimitIx, LimitSet};
 use super::per::Per;
@@ -51,16 +52,41 @@ pub struct Policy {
     pub(super) plan: Plan,
     /// So many keys of a limit in use lie far away.
     pub(super) far_keys: usize,
-    turns: Turns,
+    pub(super) turns: Turns,
+    pub(super) leases: Leases,
 }
 
 impl Policy {
-    /// The policy of `rules` for these links, every bucket full at `now`. `workers` is how many
-    /// threads will take turns, `seed` a random number that nobody outside knows. The first fault is
-    /// the error; for all of them ask [`rule::faults`] before.
+    /// The policy of `rules` for these links on the only node, every bucket full at `now` and filling
+    /// by itself. `workers` is how many threads will take turns, `seed` a random number that nobody
+    /// outside knows. The first fault is the error; for all of them ask [`rule::faults`] before.
     pub fn new(
         rules: &[Rule],
         links: &[String],
+        workers: usize,
+        seed: u64,
+        now: Moment,
+    ) -> Result<Self, RuleFault> {
+        Self::with(rules, links, None, workers, seed, now)
+    }
+
+    /// The same on one node of several, with buckets that are leased on these terms. Somebody has to
+    /// sync them with the store.
+    pub fn leased(
+        rules: &[Rule],
+        links: &[String],
+        terms: Terms,
+        workers: usize,
+        seed: u64,
+        now: Moment,
+    ) -> Result<Self, RuleFault> {
+        Self::with(rules, links, Some(terms), workers, seed, now)
+    }
+
+    fn with(
+        rules: &[Rule],
+        links: &[String],
+        terms: Option<Terms>,
         workers: usize,
         seed: u64,
         now: Moment,
@@ -72,10 +98,10 @@ impl Policy {
         asked.retain(|(_, rule)| rule.mode != Mode::Off);
         // A stable sort: limits of one kind stay in the order of the configuration.
         asked.sort_by_key(|(_, rule)| std::cmp::Reverse(rule.per));
-        let (spread, ids) = (Spread::new(seed), link_ids(links));
+        let (spread, ids, leases) = (Spread::new(seed), link_ids(links), Leases::new(terms));
         let limit = |(place, (ix, rule)): (usize, &(LimitIx, &Rule))| {
-            let namer = || Namer::new(&rule.name, rule.bin_digits, Arc::clone(&ids));
-            Limit::new((place, *ix), rule, namer, spread, now)
+            let namer = Namer::new(&rule.name, rule.bin_digits, Arc::clone(&ids));
+            Limit::new((place, *ix), rule, (namer, links), &leases, (spread, now))
         };
         let in_order: Vec<&Rule> = asked.iter().map(|(_, rule)| *rule).collect();
         Ok(Self {
@@ -85,6 +111,7 @@ impl Policy {
             plan: Plan::new(&in_order, links.len()),
             far_keys: FAR_KEYS,
             turns: Turns::new(workers),
+            leases,
         })
     }
 
@@ -129,7 +156,8 @@ impl Policy {
         let mut charge = Charge::default();
         for limit in self.those(self.plan.of(traffic)) {
             let met = limit.meet(traffic, digests);
-            let spent = limit.spend(met, traffic, now, Cell::charge);
+            let spent = limit
+                .spend(met, traffic, (now, &self.leases), |cell, grant| cell.charge(grant, now));
             if spent.is_some_and(|(_, take)| take != Take::Granted) {
                 charge.forgiven.insert(limit.ix);
             }
@@ -148,6 +176,11 @@ impl Policy {
         digests: &mut Digests,
         now: Moment,
     ) -> Decision {
+        let leased = self.leases.is_valid(now);
+        if let Some(on_loss) = self.leases.loss(leased) {
+            return self.decide_lost(on_loss, asked, traffic, digests, now);
+        }
+        let asking = Asking { now, reserve: 0, leased };
         let mut met = [Met::NOTHING; N];
         for (limit, met) in self.those(asked).zip(&mut met) {
             *met = limit.meet(traffic, digests);
@@ -155,15 +188,66 @@ impl Policy {
         let mut decision = Decision::default();
         let mut taken: [Option<&Cell>; N] = [None; N];
         for ((limit, met), kept) in self.those(asked).zip(&met).zip(&mut taken) {
-            match limit.spend(*met, traffic, now, Cell::take) {
+            let take = |cell: &Cell, grant: &_| cell.take(grant, asking);
+            match limit.spend(*met, traffic, (now, &self.leases), take) {
                 Some((cell, Take::Granted)) => *kept = Some(cell),
                 None => {}
-                Some(_) if limit.enforces => {
-                    taken.iter().rev().copied().flatten().for_each(Cell::undo);
-                    decision.refused_by = Some(limit.ix);
-                    return decision;
+                Some((_, refusal)) => {
+                    if refusal == Take::Held {
+                        self.leases.count_held();
+                    }
+                    if limit.enforces {
+                        self.undo(&taken);
+                        decision.refused_by = Some(limit.ix);
+                        return decision;
+                    }
+                    decision.shadowed.insert(limit.ix);
                 }
-                Some(_) => decision.shadowed.insert(limit.ix),
+            }
+        }
+        decision
+    }
+
+    /// Gives back what was taken, last first.
+    fn undo(&self, taken: &[Option<&Cell>]) {
+        let mut tokens = 0;
+        for cell in taken.iter().rev().copied().flatten() {
+            cell.undo();
+            tokens += 1;
+        }
+        if tokens > 0 && self.leases.terms().is_some() {
+            self.leases.count_undone(tokens);
+        }
+    }
+
+    /// What becomes of a message while no lease is valid and the configuration asks for more than
+    /// that each node goes on by itself.
+    #[cold]
+    fn decide_lost(
+        &self,
+        on_loss: OnLoss,
+        asked: Asked,
+        traffic: &Traffic,
+        digests: &mut Digests,
+        now: Moment,
+    ) -> Decision {
+        let mut decision = Decision::default();
+        let applying = || self.those(asked).filter(|limit| limit.is_for_category(traffic));
+        match on_loss {
+            OnLoss::Closed => {
+                for limit in applying() {
+                    if limit.enforces {
+                        decision.refused_by = Some(limit.ix);
+                        break;
+                    }
+                    decision.shadowed.insert(limit.ix);
+                }
+            }
+            OnLoss::Open | OnLoss::Local => {
+                self.charge_with(traffic, digests, now);
+                if applying().next().is_some() {
+                    self.leases.count_failed_open();
+                }
             }
         }
         decision
@@ -191,10 +275,16 @@ impl Policy {
 
     /// Retires resting keys of tables that are nearly full, at most `budget` visits in each, and
     /// settles a few cells of all limits. Some worker has to call it again and again, about every
-    /// 5 ms; [`SETTLE_WITHIN`](super::cell::SETTLE_WITHIN) says what for. It waits for nobody.
+    /// 5 ms; [`SETTLE_WITHIN`](super::cell::SETTLE_WITHIN) says what for. It waits for nobody. Leased
+    /// buckets are the sync's to sweep, and are left alone.
     pub fn sweep(&self, now: Moment, budget: usize) {
+        if self.leases.terms().is_some() {
+            return;
+        }
         for limit in &self.limits {
-            limit.sweep(&self.turns, now, budget);
+            limit.sweep(&self.turns, (now, budget), |slot, visit| {
+                visit.crowded && slot.cell.retire(&limit.grant, visit.full_at, |_| true)
+            });
         }
     }
 

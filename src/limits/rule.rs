@@ -12,6 +12,7 @@ pub use fault::{Fault, RuleFault, faults};
 
 use thiserror::Error;
 
+use super::lease::Hold;
 use super::per::{Dimension, Per};
 use crate::traffic::{Bin, Class, LinkId, Mcc, MerchantId, Operation, TerminalId};
 
@@ -42,6 +43,8 @@ pub struct Rule {
     pub bin_digits: u8,
     /// Automatic keys, at most; beyond that they share the overflow buckets.
     pub keys_max: usize,
+    /// How much of a bucket one node may spend before the quota store hears of it.
+    pub hold: Hold,
     /// Keys with a rate, a burst and a bucket of their own.
     pub keys: Vec<RuleKey>,
 }
@@ -58,6 +61,7 @@ impl Rule {
             when: When::default(),
             bin_digits: BIN_DIGITS_DEFAULT,
             keys_max: KEYS_DEFAULT,
+            hold: Hold::default(),
             keys: Vec::new(),
         }
     }

@@ -22,7 +22,8 @@ use std::time::Duration;
 
 use prefetch_index::prefetch_index;
 
-use super::cell::{Cell, Grant, Take};
+use super::cell::{Cell, Reach, Take};
+use super::grant::Grant;
 use super::id::{KeyId, Spread};
 use super::turns::{Since, Turns};
 use crate::clock::Moment;
@@ -43,12 +44,19 @@ const VISITS: usize = 8;
 /// One key: a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
-struct Slot {
-    cell: Cell,
+pub(super) struct Slot {
+    pub(super) cell: Cell,
     first: AtomicU64,
     second: AtomicU64,
     /// The next slot of the chain, as its index plus one; 0 ends it.
     next: AtomicU32,
+}
+
+impl Slot {
+    /// The key that the slot has, or had last.
+    pub(super) fn id(&self) -> KeyId {
+        KeyId { first: self.first.load(Relaxed), second: self.second.load(Relaxed) }
+    }
 }
 
 /// A cell on a cache line of its own.
@@ -65,10 +73,21 @@ pub(super) struct Table {
     heads: Box<[AtomicU32]>,
     chunks: Box<[OnceLock<Chunk>]>,
     spread: Spread,
+    /// The number of the first slot's cell.
+    first_number: u32,
     stock: Mutex<Stock>,
     overflow: Box<[Lone]>,
     in_use: AtomicUsize,
     overflowed: AtomicU64,
+}
+
+/// What there is to know when a sweep comes to a slot.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visit {
+    /// A bucket that was full then has rested long enough for clocks to differ.
+    pub(super) full_at: Moment,
+    /// Few slots are free.
+    pub(super) crowded: bool,
 }
 
 /// Which slots are not in use, and why.
@@ -91,8 +110,15 @@ struct Stock {
 }
 
 impl Table {
-    /// An empty table for `keys_max` keys; its overflow buckets are full at `now`.
-    pub(super) fn new(keys_max: usize, grant: &Grant, spread: Spread, now: Moment) -> Self {
+    /// An empty table for `keys_max` keys, whose cells have the numbers from `first_number` on; its
+    /// overflow buckets are full at `now`.
+    pub(super) fn new(
+        keys_max: usize,
+        first_number: u32,
+        grant: &Grant,
+        spread: Spread,
+        now: Moment,
+    ) -> Self {
         // Half to a quarter full at most, so that a lookup rarely meets a second slot.
         let heads = keys_max.saturating_add(keys_max / 2).next_power_of_two();
         let stock = Stock {
@@ -110,6 +136,7 @@ impl Table {
             heads: (0..heads).map(|_| AtomicU32::new(0)).collect(),
             chunks: (0..keys_max.div_ceil(CHUNK)).map(|_| OnceLock::new()).collect(),
             spread,
+            first_number,
             stock: Mutex::new(stock),
             overflow: (0..OVERFLOW).map(|_| Lone(Cell::full(grant, now))).collect(),
             in_use: AtomicUsize::new(0),
@@ -124,16 +151,17 @@ impl Table {
     }
 
     /// Lets `spend` have the cell of a key that had no slot or just lost it, and hands out the cell
-    /// for an undo. The caller is in a turn and keeps it no longer than that.
+    /// for an undo. A bucket that is made for it is full and reaches so far. The caller is in a turn
+    /// and keeps it no longer than that.
     #[cold]
     pub(super) fn spend_new(
         &self,
         id: KeyId,
         grant: &Grant,
-        now: Moment,
+        (now, reach): (Moment, Reach),
         spend: impl Fn(&Cell) -> Take,
     ) -> Option<(&Cell, Take)> {
-        while let Some(slot) = self.make(id, grant, now) {
+        while let Some(slot) = self.make(id, grant, (now, reach)) {
             let take = spend(&slot.cell);
             if take != Take::Retired {
                 return Some((&slot.cell, take));
@@ -165,10 +193,16 @@ impl Table {
         self.overflowed.load(Relaxed)
     }
 
-    /// Settles a few cells, takes slots back that nobody can hold any more, and retires resting
-    /// keys while the table is nearly full: at most `budget` visits. Does nothing if another
-    /// worker is at it or makes a key.
-    pub(super) fn sweep(&self, grant: &Grant, turns: &Turns, now: Moment, budget: usize) {
+    /// Settles a few cells, takes slots back that nobody can hold any more, and retires those keys
+    /// that `retire` does: at most `budget` visits, and a few when there is no need of room. Does
+    /// nothing if another worker is at it or makes a key.
+    pub(super) fn sweep(
+        &self,
+        grant: &Grant,
+        turns: &Turns,
+        (now, budget): (Moment, usize),
+        mut retire: impl FnMut(&Slot, Visit) -> bool,
+    ) {
         let mut guard = match self.stock.try_lock() {
             Ok(guard) => guard,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -187,7 +221,7 @@ impl Table {
             let index = stock.next_visit();
             let Some(slot) = self.slot(index) else { continue };
             slot.cell.settle(grant, full_at);
-            if crowded && slot.cell.retire(grant, full_at) {
+            if retire(slot, Visit { full_at, crowded }) {
                 self.unlink(index, slot);
                 stock.leaving.push(index);
                 stock.full_at = stock.full_at.max(full_at);
@@ -244,24 +278,45 @@ impl Table {
         }
     }
 
+    /// The slot of the cell with this number.
+    pub(super) fn numbered(&self, number: u32) -> Option<&Slot> {
+        self.slot(number.checked_sub(self.first_number)?)
+    }
+
+    /// The chunk that the slot of this index lies in.
+    fn new_chunk(&self, index: u32) -> Chunk {
+        let first = self.first_number + index - index % CHUNK as u32;
+        Box::new(std::array::from_fn(|place| Slot {
+            cell: Cell::retired(first + place as u32),
+            first: AtomicU64::new(0),
+            second: AtomicU64::new(0),
+            next: AtomicU32::new(0),
+        }))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Stock> {
         // Nothing under this lock leaves the stock half changed when it unwinds.
         self.stock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The key's slot, linked by this call or by another worker's; `None` when no slot is free.
-    fn make(&self, id: KeyId, grant: &Grant, now: Moment) -> Option<&Slot> {
+    pub(super) fn make(
+        &self,
+        id: KeyId,
+        grant: &Grant,
+        (now, reach): (Moment, Reach),
+    ) -> Option<&Slot> {
         let mut stock = self.lock();
         if let Some(slot) = self.find(id) {
             return Some(slot);
         }
         let index = stock.draw()?;
         let chunk = self.chunks.get(index as usize / CHUNK)?;
-        let slot = chunk.get_or_init(new_chunk).get(index as usize % CHUNK)?;
+        let slot = chunk.get_or_init(|| self.new_chunk(index)).get(index as usize % CHUNK)?;
         let head = self.head(id)?;
         slot.first.store(id.first, Relaxed);
         slot.second.store(id.second, Relaxed);
-        slot.cell.renew(grant, now.max(stock.full_at));
+        slot.cell.renew(grant, now.max(stock.full_at), reach);
         slot.next.store(head.load(Relaxed), Relaxed);
         head.store(index + 1, Release);
         self.in_use.store(stock.in_use(), Relaxed);
@@ -270,8 +325,7 @@ impl Table {
 
     /// Takes a slot out of its chain. Its own link stays, for those who are just walking over it.
     fn unlink(&self, index: u32, slot: &Slot) {
-        let id = KeyId { first: slot.first.load(Relaxed), second: slot.second.load(Relaxed) };
-        let mut link = self.head(id);
+        let mut link = self.head(slot.id());
         while let Some(from) = link {
             let to = from.load(Relaxed);
             if to == index + 1 {
@@ -286,15 +340,6 @@ impl Table {
 /// The moment since which a bucket must have been full to be taken for idle at `now`.
 pub(super) fn before_rest(now: Moment) -> Moment {
     Moment::from_nanos(now.nanos().saturating_sub(REST.as_nanos() as u64))
-}
-
-fn new_chunk() -> Chunk {
-    Box::new(std::array::from_fn(|_| Slot {
-        cell: Cell::retired(),
-        first: AtomicU64::new(0),
-        second: AtomicU64::new(0),
-        next: AtomicU32::new(0),
-    }))
 }
 
 impl Stock {

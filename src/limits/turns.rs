@@ -4,8 +4,8 @@
 //! way. What was unlinked is out of everybody's hands once each worker that was in a turn then has
 //! ended it. This module knows nothing of slots; it only says when.
 
-use std::sync::atomic::Ordering::{Acquire, Release, SeqCst};
-use std::sync::atomic::{AtomicU64, fence};
+use super::atomic::Ordering::{Acquire, Release, SeqCst};
+use super::atomic::{AtomicU64, fence};
 
 /// A count on a cache line of its own: it is written twice a turn by its worker alone.
 #[derive(Debug, Default)]

@@ -1,0 +1,294 @@
+//! Leases, as far as gates have to do with them: how far one reaches, whether it is valid, and what
+//! is done without one.
+//!
+//! What the sync does to get them is `quota`'s. A policy of one node has none, and its buckets fill by
+//! themselves.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+
+use super::cell::Reach;
+use super::grant::{Grant, ONE};
+use crate::clock::Moment;
+
+/// Millionths: fractions of a burst, in integers.
+const MILLION: i128 = 1_000_000;
+
+/// Below so many micro-tokens every bucket is low: one token and a half.
+pub const LOW_TOKENS: i64 = ONE + ONE / 2;
+
+/// How far leases reach, for all keys of a policy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// A bucket is low below this part of its burst, in millionths, and below a token and a half.
+    pub low_water: u32,
+    /// A node may spend so many micro-tokens unreported, however many nodes there are, unless the
+    /// bucket is smaller or low.
+    pub min_hold: i64,
+    /// The part of its level, in millionths, that all nodes together spend before they report.
+    pub sync_budget: u32,
+    /// What is done while the store is lost.
+    pub on_loss: OnLoss,
+}
+
+impl Default for Terms {
+    /// Measured: leasing.md section 6, in `docs/leasing.md`.
+    fn default() -> Self {
+        Self {
+            low_water: 250_000,
+            min_hold: 8 * ONE,
+            sync_budget: 250_000,
+            on_loss: OnLoss::default(),
+        }
+    }
+}
+
+/// What is done while no lease is valid, since the store does not answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum OnLoss {
+    /// Each node goes on by its own buckets, which its sync keeps to its share of each rate.
+    #[default]
+    Local,
+    /// All that a limit would refuse is admitted, charged and counted.
+    Open,
+    /// A message that a limit applies to is refused, unless it may not be.
+    Closed,
+}
+
+impl OnLoss {
+    /// Every choice.
+    pub const ALL: [Self; 3] = [Self::Local, Self::Open, Self::Closed];
+
+    /// The name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Local => "local",
+            Self::Open => "open",
+            Self::Closed => "closed",
+        }
+    }
+}
+
+/// How much of a bucket one node may spend before the store hears of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Hold {
+    /// Its part of the level, by the number of nodes.
+    #[default]
+    Share,
+    /// A whole burst: no node is ever held, and nodes together may admit a burst each at once.
+    Burst,
+}
+
+impl Hold {
+    /// Every choice.
+    pub const ALL: [Self; 2] = [Self::Share, Self::Burst];
+
+    /// The name in the configuration.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Share => "share",
+            Self::Burst => "burst",
+        }
+    }
+}
+
+impl Terms {
+    /// Whether a bucket of this level is so low that the other nodes are told.
+    pub fn is_low(&self, level: i64, cap: i64) -> bool {
+        level < part(cap, self.low_water).max(LOW_TOKENS)
+    }
+
+    /// How far a lease of `level` micro-tokens reaches among so many nodes.
+    pub fn reach(&self, level: i64, cap: i64, nodes: u32, hold: Hold) -> Reach {
+        let nodes = i64::from(nodes.max(1));
+        let budget = (part(level, self.sync_budget) / nodes).max(ONE);
+        let hold = match hold {
+            Hold::Burst => cap,
+            Hold::Share => self.shared_hold(level, cap, nodes),
+        };
+        Reach { hold: Some(hold), budget: Some(budget) }
+    }
+
+    fn shared_hold(&self, level: i64, cap: i64, nodes: i64) -> i64 {
+        let most = (cap / nodes).max(self.min_hold.min(cap));
+        if self.is_low(level, cap) { most.min((level / nodes).max(ONE)) } else { most }
+    }
+}
+
+/// So many millionths of an amount.
+fn part(amount: i64, millionths: u32) -> i64 {
+    let part = i128::from(amount) * i128::from(millionths) / MILLION;
+    i64::try_from(part).unwrap_or(i64::MAX)
+}
+
+/// What gates and sync tell each other of all leases.
+#[derive(Debug)]
+pub struct Leases {
+    terms: Option<Terms>,
+    valid: Valid,
+    nodes: AtomicU32,
+    told: Told,
+}
+
+/// Read at every decision and written at every answer of the store, so on a line of its own.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Valid {
+    until_nanos: AtomicU64,
+}
+
+/// What gates write.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Told {
+    urgent: AtomicBool,
+    held: AtomicU64,
+    undone: AtomicU64,
+    failed_open: AtomicU64,
+}
+
+impl Leases {
+    pub(super) fn new(terms: Option<Terms>) -> Self {
+        Self {
+            terms,
+            valid: Valid { until_nanos: AtomicU64::new(0) },
+            nodes: AtomicU32::new(1),
+            told: Told::default(),
+        }
+    }
+
+    /// How far leases reach; `None` when nothing is leased.
+    pub const fn terms(&self) -> Option<&Terms> {
+        self.terms.as_ref()
+    }
+
+    /// Whether the leases are valid at `now`.
+    #[inline]
+    pub fn is_valid(&self, now: Moment) -> bool {
+        now.nanos() <= self.valid.until_nanos.load(Acquire)
+    }
+
+    /// Until when they are valid; [`Moment::START`] before the first.
+    pub fn valid_until(&self) -> Moment {
+        Moment::from_nanos(self.valid.until_nanos.load(Acquire))
+    }
+
+    /// The store has answered: leases are valid until then, among so many nodes.
+    pub fn renew(&self, until: Moment, nodes: u32) {
+        self.nodes.store(nodes.max(1), Relaxed);
+        self.valid.until_nanos.fetch_max(until.nanos(), Release);
+    }
+
+    /// Live nodes, as the store counted them last.
+    pub fn nodes(&self) -> u32 {
+        self.nodes.load(Relaxed)
+    }
+
+    /// What is done instead of the usual: `None` when there is a valid lease, when there are no
+    /// leases at all, or when each node goes on by itself.
+    #[inline]
+    pub(super) fn loss(&self, leased: bool) -> Option<OnLoss> {
+        match self.terms {
+            Some(Terms { on_loss, .. }) if !leased && on_loss != OnLoss::Local => Some(on_loss),
+            _ => None,
+        }
+    }
+
+    /// How far a bucket reaches that this node has just met: it is taken for full, since the store
+    /// would have told if it were low.
+    pub(super) fn first_reach(&self, grant: &Grant, hold: Hold) -> Reach {
+        let cap = grant.cap();
+        self.terms.map_or(Reach::FREE, |terms| terms.reach(cap, cap, self.nodes(), hold))
+    }
+
+    pub(super) fn call(&self) {
+        if !self.told.urgent.load(Relaxed) {
+            self.told.urgent.store(true, Release);
+        }
+    }
+
+    /// Whether some gate wants the sync to look at once.
+    #[inline]
+    pub fn is_called(&self) -> bool {
+        self.told.urgent.load(Relaxed)
+    }
+
+    pub(super) fn heed_call(&self) {
+        self.told.urgent.store(false, Release);
+    }
+
+    pub(super) fn count_held(&self) {
+        self.told.held.fetch_add(1, Relaxed);
+    }
+
+    pub(super) fn count_undone(&self, tokens: u64) {
+        self.told.undone.fetch_add(tokens, Relaxed);
+    }
+
+    pub(super) fn count_failed_open(&self) {
+        self.told.failed_open.fetch_add(1, Relaxed);
+    }
+
+    /// Requests that a hold refused, since the start.
+    pub fn held(&self) -> u64 {
+        self.told.held.load(Relaxed)
+    }
+
+    /// Tokens that were given back since a later limit refused the message, since the start.
+    pub fn undone(&self) -> u64 {
+        self.told.undone.load(Relaxed)
+    }
+
+    /// Messages that were admitted without a look at the level, as the store was lost and the
+    /// configuration says `open`, since the start.
+    pub fn failed_open(&self) -> u64 {
+        self.told.failed_open.load(Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Hold and budget in tokens.
+    fn reach(level: f64, cap: f64, nodes: u32) -> (f64, f64) {
+        let micro = |tokens: f64| (tokens * 1e6) as i64;
+        let reach = Terms::default().reach(micro(level), micro(cap), nodes, Hold::Share);
+        (reach.hold.unwrap() as f64 / 1e6, reach.budget.unwrap() as f64 / 1e6)
+    }
+
+    #[test]
+    fn a_hold_is_the_nodes_part_of_the_bucket_and_never_less_than_eight_tokens_of_a_full_one() {
+        assert_eq!(reach(50.0, 50.0, 4), (12.5, 3.125));
+        assert_eq!(reach(50.0, 50.0, 16), (8.0, 1.0));
+        assert_eq!(reach(5.0, 5.0, 16), (5.0, 1.0));
+    }
+
+    #[test]
+    fn a_low_bucket_is_shared_out_by_its_level_and_a_token_is_always_left_to_try() {
+        assert_eq!(reach(12.4, 50.0, 4), (3.1, 1.0));
+        assert_eq!(reach(2.0, 50.0, 4), (1.0, 1.0));
+        assert_eq!(reach(-30.0, 50.0, 4), (1.0, 1.0));
+        // Of a bucket of one token and a half, a quarter is less than the floor of what is low.
+        assert_eq!(reach(1.4, 4.0, 2), (1.0, 1.0));
+    }
+
+    #[test]
+    fn a_hold_of_a_burst_is_one_whatever_the_level() {
+        for level in [-5, 0, 7] {
+            let reach = Terms::default().reach(level * ONE, 50 * ONE, 16, Hold::Burst);
+            assert_eq!(reach.hold, Some(50 * ONE));
+        }
+    }
+
+    #[test]
+    fn a_lease_only_ever_lasts_longer() {
+        let leases = Leases::new(Some(Terms::default()));
+        leases.renew(Moment::from_nanos(100), 3);
+        leases.renew(Moment::from_nanos(50), 2);
+        assert!(
+            leases.is_valid(Moment::from_nanos(100)) && !leases.is_valid(Moment::from_nanos(101))
+        );
+        assert_eq!(leases.nodes(), 2);
+    }
+}
