@@ -48,6 +48,18 @@ impl Grant {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// Micro-tokens that refill in so long, as far as a bucket can hold them.
+    pub fn refill(&self, elapsed: Duration) -> i64 {
+        let refill = elapsed.as_nanos().saturating_mul(u128::from(self.rate)) >> RATE_FRACTION_BITS;
+        let most = self.cap.saturating_mul(2);
+        i64::try_from(refill).map_or(most, |refill| refill.min(most))
+    }
+
+    /// Micro-tokens per second.
+    pub fn per_second(&self) -> f64 {
+        self.rate as f64 * 1e9 / (1u64 << RATE_FRACTION_BITS) as f64
+    }
+
     /// What a never-empty bucket would have handed out by `now`, modulo 2^64.
     pub(super) const fn issued(&self, now: Moment) -> i64 {
         ((now.nanos() as u128 * self.rate as u128) >> RATE_FRACTION_BITS) as i64

@@ -12,7 +12,7 @@ use super::limit::{Buckets, Limit, News};
 use super::marks::Marks;
 use super::policy::Policy;
 use super::store_key::StoreKey;
-use super::table::Visit;
+use super::table::{Visit, Visits};
 use crate::clock::Moment;
 
 /// Where a cell is: its limit, in the order in which limits are asked, and its number there.
@@ -102,20 +102,29 @@ impl Policy {
         Some(Place { limit: u8::try_from(at).ok()?, number })
     }
 
-    /// Visits a few cells of each limit and retires those keys of which `may_retire` says so, at most
-    /// `budget` visits in each. A bucket that is not full stays, whatever it says. `may_retire` gets
-    /// the place, whether few slots are free, and what was spent.
+    /// How many limits have leased cells.
+    pub fn leased_limits(&self) -> usize {
+        self.limits.len()
+    }
+
+    /// Visits `visits` slots of each limit and retires the keys of those which `may_retire` lets go,
+    /// whose places are added to `retired`. A bucket that is not full stays, whatever it says.
+    /// `may_retire` gets the place, whether few slots are free, and what was spent.
     pub fn sweep_leased(
         &self,
         now: Moment,
-        budget: usize,
+        visits: usize,
         mut may_retire: impl FnMut(Place, bool, i64) -> bool,
+        retired: &mut Vec<Place>,
     ) {
+        let visits = Visits { crowded: visits, roomy: visits };
         for (at, limit) in (0u8..).zip(&self.limits) {
-            limit.sweep(&self.turns, (now, budget), |slot, Visit { full_at, crowded }| {
+            limit.sweep(&self.turns, now, visits, |slot, Visit { full_at, crowded }| {
                 let place = Place { limit: at, number: slot.cell.number() };
                 let may_leave = |spent| may_retire(place, crowded, spent);
-                slot.cell.retire(&limit.grant, full_at, may_leave)
+                let gone = slot.cell.retire(&limit.grant, full_at, may_leave);
+                retired.extend(gone.then_some(place));
+                gone
             });
         }
     }

@@ -9,7 +9,7 @@ use super::marks::Marks;
 use super::named::NamedKeys;
 use super::per::Per;
 use super::rule::{MccRange, Mode, Rule};
-use super::table::{Lone, Slot, Table, Visit, before_rest};
+use super::table::{Lone, Slot, Table, Visit, Visits, before_rest};
 use super::turns::Turns;
 use crate::clock::Moment;
 use crate::traffic::Traffic;
@@ -247,17 +247,18 @@ impl Limit {
         self.table().filter(|table| table.keys_in_use() >= far_keys)
     }
 
-    /// Settles a few cells and retires those keys that `retire` does, at most `budget` visits.
+    /// Settles a few cells and retires those keys that `retire` does.
     pub(super) fn sweep(
         &self,
         turns: &Turns,
-        (now, budget): (Moment, usize),
+        now: Moment,
+        visits: Visits,
         retire: impl FnMut(&Slot, Visit) -> bool,
     ) {
         match &self.buckets {
             Buckets::Keyed(keys) => {
                 keys.named.settle(before_rest(now));
-                keys.table.sweep(&self.grant, turns, (now, budget), retire);
+                keys.table.sweep(&self.grant, turns, (now, visits), retire);
             }
             Buckets::One(lone) => lone.0.settle(&self.grant, before_rest(now)),
         }

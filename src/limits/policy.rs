@@ -16,7 +16,7 @@ use super::limit_set::{LIMITS_MAX, LimitIx, LimitSet};
 use super::per::Per;
 use super::plan::{Asked, Plan};
 use super::rule::{self, Mode, Rule, RuleFault};
-use super::table::Table;
+use super::table::{Table, Visits};
 use super::turns::{Turn, Turns};
 use crate::clock::Moment;
 use crate::traffic::Traffic;
@@ -24,6 +24,9 @@ use crate::traffic::Traffic;
 /// Up to so many limits a decision keeps its notes in a few registers and one cache line or two;
 /// clearing room for [`LIMITS_MAX`] costs as much as two takes.
 const FEW: usize = 4;
+
+/// Slots that a sweep visits when it needs no room: enough to settle the largest table in hours.
+const ROOMY_VISITS: usize = 8;
 
 /// Whether a message may go on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -281,8 +284,9 @@ impl Policy {
         if self.leases.terms().is_some() {
             return;
         }
+        let visits = Visits { crowded: budget, roomy: budget.min(ROOMY_VISITS) };
         for limit in &self.limits {
-            limit.sweep(&self.turns, (now, budget), |slot, visit| {
+            limit.sweep(&self.turns, now, visits, |slot, visit| {
                 visit.crowded && slot.cell.retire(&limit.grant, visit.full_at, |_| true)
             });
         }

@@ -38,9 +38,6 @@ const REST: Duration = Duration::from_secs(1);
 /// Slots in a chunk: 32 KiB.
 const CHUNK: usize = 512;
 
-/// Slots that a sweep visits when it needs no room: enough to settle the largest table in hours.
-const VISITS: usize = 8;
-
 /// One key: a cache line.
 #[derive(Debug)]
 #[repr(align(64))]
@@ -79,6 +76,15 @@ pub(super) struct Table {
     overflow: Box<[Lone]>,
     in_use: AtomicUsize,
     overflowed: AtomicU64,
+}
+
+/// How many slots a sweep visits at most.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Visits {
+    /// While few are free.
+    pub(super) crowded: usize,
+    /// While there is no need of room.
+    pub(super) roomy: usize,
 }
 
 /// What there is to know when a sweep comes to a slot.
@@ -194,13 +200,12 @@ impl Table {
     }
 
     /// Settles a few cells, takes slots back that nobody can hold any more, and retires those keys
-    /// that `retire` does: at most `budget` visits, and a few when there is no need of room. Does
-    /// nothing if another worker is at it or makes a key.
+    /// that `retire` does. Does nothing if another worker is at it or makes a key.
     pub(super) fn sweep(
         &self,
         grant: &Grant,
         turns: &Turns,
-        (now, budget): (Moment, usize),
+        (now, visits): (Moment, Visits),
         mut retire: impl FnMut(&Slot, Visit) -> bool,
     ) {
         let mut guard = match self.stock.try_lock() {
@@ -216,7 +221,7 @@ impl Table {
         stock.settled = stock.settled.wrapping_add(1);
         stock.take_back(turns);
         let crowded = stock.is_crowded();
-        let visits = if crowded { budget } else { budget.min(VISITS) };
+        let visits = if crowded { visits.crowded } else { visits.roomy };
         for _ in 0..visits.min(stock.fresh as usize) {
             let index = stock.next_visit();
             let Some(slot) = self.slot(index) else { continue };

@@ -9,3 +9,4 @@
 //! Nothing here is on the path of a message.
 
 pub mod protocol;
+pub mod sync;

@@ -1,0 +1,82 @@
+//! While the store is lost: the node answers its own keys, as the store would if it saw this node
+//! alone, and reports them when the store is back.
+
+use super::{Outgoing, Standing, Sync, first};
+use crate::clock::Moment;
+use crate::limits::Place;
+
+impl Sync {
+    /// Answers these keys itself.
+    pub(super) fn answer_locally(&mut self, now: Moment, places: &[Place]) {
+        for place in places {
+            self.answer_one(now, *place);
+        }
+    }
+
+    fn answer_one(&mut self, now: Moment, place: Place) -> Option<()> {
+        let nodes = self.policy.leases().nodes();
+        let Self { policy, records, last_boot, terms, settings, .. } = self;
+        let leased = policy.leased_cell(place)?;
+        let record = records.get_or(place, || first(last_boot, &leased, nodes, now))?;
+        if record.is_in_flight() {
+            // Its call is given up soon.
+            policy.remind(place);
+            return None;
+        }
+        let spent = leased.cell.spent()?;
+        if record.standing != Standing::Local {
+            self.local.push(place);
+        }
+        record.answer_locally(&leased, (terms, nodes, settings.local_slack), spent, now);
+        let reach = record.reach(leased.grant, leased.role, terms, nodes);
+        if leased.cell.lease(leased.grant, (record.level, now), spent, reach) {
+            policy.remind(place);
+        }
+        self.tally.answered_locally += 1;
+        Some(())
+    }
+
+    /// The store is back: the keys that the node answered itself are reported within one tick, those
+    /// that have spent most first, as many at a time as one call takes.
+    pub(super) fn begin_return(&mut self, now: Moment) {
+        self.returning.append(&mut self.local);
+        let (policy, records) = (&self.policy, &self.records);
+        // The last is reported first.
+        self.returning.sort_by_cached_key(|place| {
+            let spent = policy.leased_cell(*place).and_then(|leased| leased.cell.spent());
+            let charged = records.get(*place).map(|record| record.charged);
+            spent.zip(charged).map(|(spent, charged)| spent.wrapping_sub(charged))
+        });
+        if !self.returning.is_empty() {
+            let calls = self.returning.len().div_ceil(self.settings.batch_max.max(1));
+            self.return_gap = self.settings.tick / u32::try_from(calls).unwrap_or(u32::MAX);
+            self.return_at = Some(now);
+        }
+    }
+
+    /// Reports some of them.
+    pub(super) fn report_returning(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
+        self.return_at = None;
+        if !self.policy.leases().is_valid(now) {
+            // Lost again: they are still answered here.
+            self.local.append(&mut self.returning);
+            return;
+        }
+        let left = self.returning.len().saturating_sub(self.settings.batch_max.max(1));
+        let mut places = self.flights.room();
+        places.extend(self.returning.drain(left..).rev());
+        let records = &self.records;
+        places.retain(|place| {
+            let record = records.get(*place);
+            record
+                .is_some_and(|record| record.standing == Standing::Local && !record.is_in_flight())
+        });
+        if !places.is_empty() {
+            self.report(now, &places, out);
+        }
+        self.flights.give_back(places);
+        if !self.returning.is_empty() {
+            self.return_at = Some(now.after(self.return_gap));
+        }
+    }
+}

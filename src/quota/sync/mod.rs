@@ -1,0 +1,393 @@
+//! The lease sync of one node: when it reports which key, and what it makes of the answers.
+//!
+//! A state machine without a socket or a clock. The moment, the answers and the pushes go in; calls to
+//! send come out, and leases go straight into the cells of the policy. A shell runs it on a thread of
+//! its own, the simulation of a cluster runs many of them in one.
+//!
+//! It never waits and never sends a message twice: a call that is not answered in time is forgotten,
+//! and what it reported is reported again, as cumulative counters cannot charge twice. What a gate
+//! does is not its business; it moves `line`, `stop` and `wake`, and reads `spent`.
+
+mod flights;
+mod lost;
+mod record;
+mod records;
+mod report;
+mod settings;
+mod tally;
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::Duration;
+
+use self::flights::Flights;
+use self::record::Record;
+pub use self::record::Standing;
+use self::records::Records;
+pub use self::settings::Settings;
+pub use self::tally::{LimitTally, Tally};
+use super::protocol::{Call, Lease, Low, NodeId, Reply, Since};
+use crate::clock::Moment;
+use crate::limits::{Leased, Place, Policy, Role, Terms};
+
+/// Slots of each limit that a tick looks at for keys that have rested, in so many steps: none of them
+/// keeps a gate that makes a key waiting for more than some microseconds.
+const VISITS_PER_STEP: usize = 128;
+const STEPS_PER_TICK: usize = 16;
+
+/// A key rests when it was not heard of for so long, and twice as long as its bucket takes to fill.
+const IDLE: Duration = Duration::from_secs(60);
+/// The same while few slots are free.
+const IDLE_CROWDED: Duration = Duration::from_secs(1);
+
+/// A call to send.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outgoing {
+    /// By which its answer is known.
+    pub number: u64,
+    /// What to say.
+    pub call: Call,
+}
+
+/// What is known of the lease of one key. Amounts are micro-tokens.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Known {
+    /// How the bucket stands to the store.
+    pub standing: Standing,
+    /// What may be spent now, if nothing holds the node back.
+    pub level: i64,
+    /// Spent and not acknowledged by the store.
+    pub unreported: i64,
+    /// What the node may spend beyond what is acknowledged; `None` for as much as the level gives.
+    pub hold: Option<i64>,
+    /// The node's part of what all spend.
+    pub share: f32,
+    /// Since the store's last word of this key, or the node's own.
+    pub age: Duration,
+}
+
+/// The sync of one node with one store.
+#[derive(Debug)]
+pub struct Sync {
+    settings: Settings,
+    terms: Terms,
+    node: NodeId,
+    policy: Arc<Policy>,
+    records: Records,
+    flights: Flights,
+    /// State of the jitter.
+    random: u64,
+    last_boot: u64,
+    next_tick: Moment,
+    /// When urgent keys are reported.
+    flush_at: Option<Moment>,
+    flushed_at: Option<Moment>,
+    /// When the newest call that was answered had left.
+    answered_at: Option<Moment>,
+    since: Since,
+    /// Keys to report at the next flush, beside those that gates have marked.
+    again: Vec<Place>,
+    /// Keys that the node answers itself, and those of them that are reported next since the store is
+    /// back, the last first.
+    local: Vec<Place>,
+    returning: Vec<Place>,
+    return_at: Option<Moment>,
+    /// How far apart their reports are.
+    return_gap: Duration,
+    tally: Tally,
+}
+
+impl Sync {
+    /// The sync of a node that has just started, whose first call is due at once. `seed` is for the
+    /// jitter of its ticks. A policy that leases nothing has nothing to sync.
+    pub fn new(
+        settings: Settings,
+        node: NodeId,
+        seed: u64,
+        policy: Arc<Policy>,
+        now: Moment,
+    ) -> Self {
+        Self {
+            settings,
+            terms: policy.leases().terms().copied().unwrap_or_default(),
+            node,
+            records: Records::new(policy.leased_limits()),
+            flights: Flights::default(),
+            random: seed,
+            last_boot: 0,
+            next_tick: now,
+            flush_at: None,
+            flushed_at: None,
+            answered_at: None,
+            since: Since::default(),
+            again: Vec::new(),
+            local: Vec::new(),
+            returning: Vec::new(),
+            return_at: None,
+            return_gap: Duration::ZERO,
+            tally: Tally::new(policy.leased_limits()),
+            policy,
+        }
+    }
+
+    /// When [`turn`](Self::turn) has something to do next, if nothing happens before.
+    pub fn due(&self) -> Moment {
+        let timeout = self.flights.oldest().map(|sent| sent.after(self.settings.reply_timeout));
+        let others = [self.flush_at, timeout, self.return_at].into_iter().flatten();
+        others.fold(self.next_tick, Moment::min)
+    }
+
+    /// A gate wants to be heard before the next tick.
+    pub fn urge(&mut self, now: Moment) {
+        let soonest = now.after(self.settings.coalesce);
+        let gap = self.flushed_at.map(|flushed| flushed.after(self.settings.min_gap));
+        self.flush_at.get_or_insert(gap.map_or(soonest, |gap| gap.max(soonest)));
+    }
+
+    /// Does what is due: forgets calls that nobody answered, and adds to `out` what there is to send.
+    pub fn turn(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
+        while let Some(number) = self.flights.overdue(now, self.settings.reply_timeout) {
+            self.fail(number);
+        }
+        if self.flush_at.is_some_and(|at| at <= now) {
+            self.flush(now, out);
+        }
+        if self.return_at.is_some_and(|at| at <= now) {
+            self.report_returning(now, out);
+        }
+        if self.next_tick <= now {
+            self.tick(now, out);
+        }
+    }
+
+    /// The store has answered a call.
+    pub fn answer(&mut self, now: Moment, number: u64, reply: &Reply) {
+        // Forgotten: what it says of its keys is older than what was sent since.
+        let Some(flight) = self.flights.land(number) else { return };
+        self.tally.answered += 1;
+        let was_lost = !self.policy.leases().is_valid(now);
+        self.policy.leases().renew(flight.sent_at.after(self.settings.lease_ttl), reply.nodes);
+        if self.answered_at.is_none_or(|newest| newest < flight.sent_at) {
+            self.answered_at = Some(flight.sent_at);
+            self.since = reply.since;
+        }
+        let mut leases = reply.leases.iter();
+        for place in &flight.places {
+            match leases.next() {
+                Some(lease) => self.take_lease(now, (number, flight.sent_at), *place, lease),
+                // A store that leaves a key out has not charged it.
+                None => self.forget(number, *place),
+            }
+        }
+        self.flights.keep_room(flight);
+        self.hear(now, &reply.digest);
+        if was_lost && self.policy.leases().is_valid(now) {
+            self.begin_return(now);
+        }
+    }
+
+    /// A call will not be answered: what it reported is reported again with the next tick.
+    pub fn fail(&mut self, number: u64) {
+        let Some(flight) = self.flights.land(number) else { return };
+        self.tally.failed += 1;
+        for place in &flight.places {
+            self.forget(number, *place);
+        }
+        self.flights.keep_room(flight);
+    }
+
+    /// Other nodes have made these keys low.
+    pub fn hear(&mut self, now: Moment, lows: &[Low]) {
+        for low in lows {
+            self.tally.heard += 1;
+            if self.lower(now, low).is_none() {
+                self.tally.unplaced += 1;
+            }
+        }
+    }
+
+    /// Whether the store has answered at all.
+    pub const fn has_answer(&self) -> bool {
+        self.answered_at.is_some()
+    }
+
+    /// What it has done so far.
+    pub fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// What is known of the lease of the key at a place; `None` when there is no such cell.
+    pub fn look(&self, place: Place, now: Moment) -> Option<Known> {
+        let leased = self.policy.leased_cell(place)?;
+        let (cap, nodes) = (leased.grant.cap(), self.policy.leases().nodes());
+        let first = || Record::first(NonZeroU64::MIN, cap, nodes, now);
+        let record = self.records.get(place).copied().unwrap_or_else(first);
+        Some(Known {
+            standing: record.standing,
+            level: leased.cell.level(leased.grant, now)?,
+            unreported: leased.cell.spent()?.wrapping_sub(record.charged),
+            hold: record.reach(leased.grant, leased.role, &self.terms, nodes).hold,
+            share: record.share,
+            age: now.since(record.at),
+        })
+    }
+
+    /// Reports what gates have marked, renews the leases of all keys, and looks for keys that rest.
+    fn tick(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
+        // Give or take a tenth, so that nodes do not call in step.
+        let tenths = 90 + self.draw() % 21;
+        self.next_tick = now.after(self.settings.tick * tenths as u32 / 100);
+        let mut places = self.flights.room();
+        self.policy.collect_soon(|place| places.push(place));
+        // A key that was reported since it was marked has nothing new to say.
+        let policy = &self.policy;
+        places.retain(|place| policy.leased_cell(*place).is_some_and(|leased| leased.cell.heed()));
+        self.begin_tally();
+        if self.policy.leases().is_valid(now) {
+            self.report(now, &places, out);
+        } else {
+            self.answer_locally(now, &places);
+            self.probe(now, out);
+        }
+        self.flights.give_back(places);
+        self.sweep(now);
+    }
+
+    /// Reports the keys that cannot wait for the tick.
+    fn flush(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
+        (self.flush_at, self.flushed_at) = (None, Some(now));
+        let mut places = self.flights.room();
+        places.append(&mut self.again);
+        self.policy.collect_urgent(|place| places.push(place));
+        places.sort_unstable();
+        places.dedup();
+        for place in &places {
+            self.policy.leased_cell(*place).map(|leased| leased.cell.heed());
+        }
+        if places.is_empty() {
+            // Somebody else's flush was before.
+        } else if self.policy.leases().is_valid(now) {
+            self.report(now, &places, out);
+        } else {
+            self.answer_locally(now, &places);
+        }
+        self.flights.give_back(places);
+    }
+
+    /// Takes a lease into the cell, if it answers the newest report of its key.
+    fn take_lease(
+        &mut self,
+        now: Moment,
+        (number, sent_at): (u64, Moment),
+        place: Place,
+        lease: &Lease,
+    ) {
+        let nodes = self.policy.leases().nodes();
+        let Some(record) = self.records.get_mut(place) else { return };
+        let Some(leased) = self.policy.leased_cell(place) else { return };
+        if !record.is_in(number) {
+            return;
+        }
+        record.land();
+        record.take(lease.level, lease.charged, lease.share, sent_at);
+        let reach = record.reach(leased.grant, leased.role, &self.terms, nodes);
+        let told = (record.level, sent_at);
+        let due = leased.cell.lease(leased.grant, told, record.charged, reach);
+        let spent_since = leased.cell.spent().is_some_and(|spent| spent != record.sent);
+        if let Some(tally) = self.tally.limits.get_mut(usize::from(place.limit)) {
+            let level = lease.level;
+            tally.lowest = Some(tally.lowest.map_or(level, |lowest| lowest.min(level)));
+        }
+        if due {
+            self.again.push(place);
+            self.urge(now);
+        } else if spent_since {
+            self.policy.remind(place);
+        }
+    }
+
+    /// A report is lost, or its answer: gates wake the sync as before it left, and the key is looked
+    /// at again with the next tick.
+    fn forget(&mut self, number: u64, place: Place) {
+        let nodes = self.policy.leases().nodes();
+        let Some(record) = self.records.get_mut(place) else { return };
+        if !record.is_in(number) {
+            return;
+        }
+        record.land();
+        if let Some(leased) = self.policy.leased_cell(place) {
+            let reach = record.reach(leased.grant, leased.role, &self.terms, nodes);
+            leased.cell.unhush(record.reached_from(), reach);
+        }
+        self.policy.remind(place);
+    }
+
+    /// Makes the cell of a key stricter that another node has made low; the cell, if there is none.
+    /// Where a report is under way, its answer will tell. `None` when there is no room for the key.
+    fn lower(&mut self, now: Moment, low: &Low) -> Option<()> {
+        let place = self.policy.place_of(&low.key, now)?;
+        let Self { policy, records, last_boot, terms, .. } = self;
+        let leased = policy.leased_cell(place)?;
+        let nodes = policy.leases().nodes();
+        let record = records.get_or(place, || first(last_boot, &leased, nodes, now))?;
+        let deaf = leased.role == Role::Floor || record.standing == Standing::Local;
+        if !deaf && !record.is_in_flight() {
+            record.hear(leased.grant, low.level, now);
+            let reach = record.reach(leased.grant, leased.role, terms, nodes);
+            leased.cell.lower(leased.grant, (low.level, now), record.charged, reach);
+        }
+        Some(())
+    }
+
+    /// Retires keys that have rested, and forgets what was known of them. What the store has not
+    /// acknowledged stays.
+    fn sweep(&mut self, now: Moment) {
+        let mut retired = self.flights.room();
+        for _ in 0..STEPS_PER_TICK {
+            let (records, policy) = (&self.records, &self.policy);
+            let rests = |place: Place, crowded, spent| {
+                let (Some(record), Some(leased)) = (records.get(place), policy.leased_cell(place))
+                else {
+                    return false;
+                };
+                let idle = if crowded {
+                    IDLE_CROWDED
+                } else {
+                    IDLE.max(leased.grant.time_to_full(0).saturating_mul(2))
+                };
+                record.is_at_rest(spent) && now.since(record.at) > idle
+            };
+            policy.sweep_leased(now, VISITS_PER_STEP, rests, &mut retired);
+        }
+        for place in retired.drain(..) {
+            self.records.remove(place);
+        }
+        self.flights.give_back(retired);
+        self.tally.keys = self.records.len();
+    }
+
+    fn begin_tally(&mut self) {
+        self.tally.local_keys = self.local.len();
+        self.tally.limits.fill(LimitTally::default());
+    }
+
+    /// One step of SplitMix64.
+    const fn draw(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut word = self.random;
+        word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        word = (word ^ (word >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        word ^ (word >> 31)
+    }
+}
+
+/// The record of a key that the node says nothing of yet.
+fn first(last_boot: &mut u64, leased: &Leased<'_>, nodes: u32, now: Moment) -> Record {
+    Record::first(next_boot(last_boot), leased.grant.cap(), nodes, now)
+}
+
+/// An incarnation that was never used. At a million a second it stays below 2^53 for 285 years.
+fn next_boot(last: &mut u64) -> NonZeroU64 {
+    *last += 1;
+    NonZeroU64::new(*last).unwrap_or(NonZeroU64::MIN)
+}

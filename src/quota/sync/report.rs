@@ -1,0 +1,115 @@
+//! Reports: what the node says of its keys, and in which calls.
+
+use super::record::Standing;
+use super::{Outgoing, Sync, first, next_boot};
+use crate::clock::Moment;
+use crate::limits::Place;
+use crate::quota::protocol::{Call, Report};
+
+impl Sync {
+    /// Reports these keys, in as many calls as it takes, and calls at least once.
+    pub(super) fn report(&mut self, now: Moment, places: &[Place], out: &mut Vec<Outgoing>) {
+        for batch in places.chunks(self.settings.batch_max.max(1)) {
+            self.call(now, batch, out);
+        }
+        if places.is_empty() {
+            self.probe(now, out);
+        }
+    }
+
+    /// Calls without a report: it renews the leases and brings the digest.
+    pub(super) fn probe(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
+        self.call(now, &[], out);
+    }
+
+    /// One call.
+    fn call(&mut self, now: Moment, batch: &[Place], out: &mut Vec<Outgoing>) {
+        let number = self.flights.next_number();
+        let mut places = self.flights.room();
+        let mut reports = Vec::with_capacity(batch.len());
+        for place in batch {
+            if let Some(report) = self.report_of(*place, number, now) {
+                reports.push(report);
+                places.push(*place);
+            }
+        }
+        self.tally.reported += reports.len() as u64;
+        self.flights.send(number, now, places);
+        let elapsed = self.answered_at.map(|answered| now.since(answered).as_micros());
+        let call = Call {
+            node: self.node,
+            elapsed_us: elapsed.map(|elapsed| u64::try_from(elapsed).unwrap_or(u64::MAX)),
+            since: self.since,
+            push: self.settings.push,
+            leave: false,
+            reports,
+        };
+        out.push(Outgoing { number, call });
+    }
+
+    /// What there is to say of a key, which leaves with this call; `None` when a report of it is under
+    /// way already, so that it waits for the next tick.
+    fn report_of(&mut self, place: Place, number: u64, now: Moment) -> Option<Report> {
+        let nodes = self.policy.leases().nodes();
+        let Self { policy, records, last_boot, terms, settings, .. } = self;
+        let leased = policy.leased_cell(place)?;
+        let record = records.get_or(place, || first(last_boot, &leased, nodes, now))?;
+        if record.is_in_flight() {
+            policy.remind(place);
+            return None;
+        }
+        record.renew(|| next_boot(last_boot));
+        // The gates are hushed before `spent` is read: a token that this reading misses finds the key
+        // unmarked, and marks it.
+        leased.cell.hush();
+        let Some(spent) = leased.cell.spent() else {
+            records.remove(place);
+            return None;
+        };
+        let local = record.standing == Standing::Local;
+        if local {
+            record.answer_locally(&leased, (terms, nodes, settings.local_slack), spent, now);
+        }
+        record.depart(number, spent);
+        let report = Report {
+            key: leased.key,
+            rate: leased.grant.per_second(),
+            cap: leased.grant.cap(),
+            boot: record.boot.get(),
+            spent: record.counted(spent),
+            charged: record.counted(record.charged),
+            level: if local { record.level } else { leased.cell.level(leased.grant, now)? },
+            local,
+        };
+        if let Some(tally) = self.tally.limits.get_mut(usize::from(place.limit)) {
+            tally.unreported += spent.wrapping_sub(record.charged).max(0);
+        }
+        Some(report)
+    }
+
+    /// The node goes: adds its last reports to `out`, the last of them with its farewell. Nothing
+    /// else may be asked of it then.
+    pub fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
+        let mut places = self.flights.room();
+        let policy = &self.policy;
+        places.extend(self.records.iter().filter_map(|(place, record)| {
+            let spent = policy.leased_cell(place)?.cell.spent()?;
+            (spent != record.charged).then_some(place)
+        }));
+        policy.collect_soon(|place| places.push(place));
+        policy.collect_urgent(|place| places.push(place));
+        places.sort_unstable();
+        places.dedup();
+        // What is under way is said once more, as nobody waits for its answer.
+        for place in &places {
+            if let Some(record) = self.records.get_mut(*place) {
+                record.land();
+            }
+        }
+        self.report(now, &places, out);
+        self.flights.give_back(places);
+        if let Some(last) = out.last_mut() {
+            last.call.leave = true;
+        }
+    }
+}
