@@ -4,9 +4,11 @@
 //! A **lease** is the level of the bucket, not a block of tokens. Each node decides on its own copy
 //! (`limits`), reports in the background how many tokens it has spent so far, and each reply is the
 //! level at the moment of the report. [`protocol`] is the one definition of what a store does with a
-//! report. `docs/leasing.md` explains it to a reader who has never seen it.
+//! report, [`embedded`] holds such a store in process, and [`sync`] decides when a node reports what.
+//! `docs/leasing.md` explains it all to a reader who has never seen it.
 //!
 //! Nothing here is on the path of a message.
 
+pub mod embedded;
 pub mod protocol;
 pub mod sync;

@@ -1,6 +1,18 @@
 //! The store: what it holds of each key, and what it answers to one call of one node.
+//!
+//! The types and constants here are what every store and every node agree on. [`Store`] is the one
+//! definition of what a call does, as a state machine: calls and wall time go in, replies and news
+//! for the other nodes come out. It reads no clock, draws no random number and sends nothing.
+
+mod bucket;
+mod logical_clock;
+mod low;
+mod store;
 
 use crate::limits::StoreKey;
+
+pub use bucket::Row;
+pub use store::{Answer, Store};
 
 /// One run of one node's process: random, so that a restarted node is never taken for its former self.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -8,6 +20,23 @@ pub struct NodeId(pub u64);
 
 /// Most keys that one reply's digest tells of.
 pub const DIGEST_MAX: usize = 256;
+
+/// How long a digest tells of a key that was noted low, in microseconds. A node that has heard
+/// nothing for longer has no lease, and asks for itself.
+pub const DIGEST_AGE_US: u64 = 300_000;
+
+/// Below this part of its capacity a bucket is low, and the other nodes are told. A part of the
+/// protocol, for a node holds back less than its share from there on: no store has its own.
+pub const LOW_WATER_SHARE: f64 = 0.25;
+
+/// In micro-tokens, the least that counts as low water: in the smallest bucket, the last token.
+pub const LOW_WATER_MIN: i64 = 1_500_000;
+
+/// How long a spend counts in a node's share, in seconds: its weight falls to 1/e in this time.
+pub const SHARE_TAU_S: f64 = 8.0;
+
+/// A node that was heard less than this many microseconds ago is live.
+pub const LIVE_US: u64 = 1_500_000;
 
 /// One call: what a node has spent, and how long it has not heard from the store.
 #[derive(Clone, Debug, PartialEq)]
@@ -36,7 +65,9 @@ pub struct Report {
     pub rate: f64,
     /// The level of a full bucket.
     pub cap: i64,
-    /// The incarnation of the node's cell: never used before by this node, below 2^53.
+    /// The incarnation of the node's cell: above every earlier one of this node, below 2^53.
+    ///
+    /// A message of an earlier incarnation that comes late is known by it, and changes nothing.
     pub boot: u64,
     /// Spent in this incarnation.
     pub spent: i64,
