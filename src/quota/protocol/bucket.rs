@@ -90,11 +90,12 @@ impl Bucket {
         if row.is_some_and(|row| row.boot > report.boot) {
             return None;
         }
+        // What the node spends goes on when its cell is made again.
+        let mut rate = row.map_or(0.0, |row| row.rate_at(now_us));
         let row = row.filter(|row| row.boot == report.boot);
         let cap = report.cap as f64;
         let mut level = self.refilled(report.rate, cap, now_us);
         let mut rate_sum = self.rate_sum_at(now_us);
-        let mut rate = row.map_or(0.0, |row| row.rate_at(now_us));
         let known = row.map_or(report.charged, |row| row.spent);
         let spent = report.spent.saturating_sub(known).max(0) as f64;
         if !report.local {
