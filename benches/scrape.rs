@@ -33,6 +33,7 @@ fn node(links: usize) -> Published {
         links: names.iter().map(link).collect(),
         policy: Arc::new(policy),
         clock,
+        leasing: None,
         lost_lines: OnceLock::new(),
     }
 }

@@ -13,8 +13,11 @@ mod wire;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+
+use crate::config::duration_from_text;
 
 /// Exit code of a command line that cannot be read (EX_USAGE of sysexits).
 const EXIT_USAGE: u8 = 64;
@@ -39,6 +42,9 @@ enum Command {
         /// The configuration file.
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
+        /// For tests: so long after the start, the lease sync does nothing for so long.
+        #[arg(long, value_name = "AFTER,FOR", hide = true, value_parser = parking)]
+        park_sync: Option<(Duration, Duration)>,
     },
     /// Check a configuration and say all that is wrong with it: exit 0, or 78. Or show a dialect.
     Check {
@@ -63,6 +69,12 @@ enum Command {
     /// Play one end of the line alone, for staging and for measuring.
     #[command(subcommand)]
     Simulate(simulate::Simulate),
+}
+
+fn parking(text: &str) -> Result<(Duration, Duration), &'static str> {
+    let (after, during) = text.split_once(',').ok_or("write two durations, such as 2s,5s")?;
+    let both = duration_from_text(after).zip(duration_from_text(during));
+    both.ok_or("write two durations, such as 2s,5s")
 }
 
 /// Whether an error quotes what may be a piece of a message: digits that were put where an option
@@ -90,11 +102,11 @@ pub fn main() -> ExitCode {
         }
     };
     match cli.command {
-        Command::Run { config } => run::run(&config),
+        Command::Run { config, park_sync } => run::run(&config, park_sync),
         Command::Check { config, dialect } => check::check(config.as_deref(), dialect.as_deref()),
         Command::Decode(arguments) => decode::decode(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Simulate(simulate) => simulate::simulate(simulate),
-        Command::Demo { seconds } => demo::demo(std::time::Duration::from_secs(seconds)),
+        Command::Demo { seconds } => demo::demo(Duration::from_secs(seconds)),
     }
 }

@@ -3,6 +3,9 @@
 //! Workers write words ([`LinkCounters`]); only a scrape gives them names and labels. No label is
 //! unbounded: a BIN, merchant, terminal, STAN or address is never one.
 
+mod leases;
+mod table;
+
 use std::fmt::Write as _;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -19,119 +22,9 @@ use crate::limits::{LimitIx, Policy};
 use crate::reason::Reason;
 use crate::traffic::Class;
 use crate::worker::{BUDGET_BOUNDS, Budget, Closed, Histogram, LinkCounters, Source};
-
-/// What a metric is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// It only grows.
-    Counter,
-    /// It goes up and down.
-    Gauge,
-    /// Counts by upper bound, in seconds.
-    Histogram,
-}
-
-/// One metric.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metric {
-    /// Its name, with unit and `_total` where it has one.
-    pub name: &'static str,
-    /// What it is.
-    pub kind: Kind,
-    /// Its labels, in order.
-    pub labels: &'static [&'static str],
-    /// What an operator is to read in it.
-    pub help: &'static str,
-}
-
-macro_rules! table {
-    ($($constant:ident = $name:literal $kind:ident [$($label:literal),*] $help:literal;)*) => {
-        $(const $constant: Metric = Metric {
-            name: $name,
-            kind: Kind::$kind,
-            labels: &[$($label),*],
-            help: $help,
-        };)*
-
-        /// Every metric there is.
-        pub const TABLE: &[Metric] = &[$($constant),*];
-    };
-}
-
-table! {
-    MESSAGES = "tollgate_messages_total" Counter ["link", "class", "direction"]
-        "Messages of the network (direction request) and answers to it (direction answer)";
-    DECISIONS = "tollgate_decisions_total" Counter ["link", "class", "outcome"]
-        "What was decided on messages of the network: forward, pass_protected, unenforceable (would be refused but may not be answered), pass_unread (no MTI), reject";
-    REJECTS = "tollgate_rejects_total" Counter ["link", "class", "reason", "rc"]
-        "Requests answered here that the host never saw, by reason and 1987 response code";
-    DEADLINE_ANSWERS = "tollgate_deadline_answers_total" Counter ["link", "class", "reason"]
-        "Requests answered here after they were forwarded: the outcome at the host is unknown";
-    LIMITS = "tollgate_limit_decisions_total" Counter ["link", "limit", "outcome"]
-        "Per limit: reject, shadow_reject (would have been refused), forgiven (debt of protected traffic at its bound)";
-    BUDGET = "tollgate_budget_remaining_ratio" Histogram ["limit"]
-        "Share of its bucket (0 to 1) that a message left; one message in sixteen is looked at";
-    LIMIT_KEYS = "tollgate_limit_keys" Gauge ["limit"]
-        "Keys that have a bucket of their own without being configured";
-    LIMIT_OVERFLOWS = "tollgate_limit_overflow_total" Counter ["limit"]
-        "Messages whose key found no free bucket and shared one; raise keys_max";
-    LATE = "tollgate_late_responses_total" Counter ["link", "kind"]
-        "Host answers after the deadline answer; kind approval is money on hold that nobody will release";
-    STRAYS = "tollgate_stray_messages_total" Counter ["link", "kind", "approves"]
-        "Host messages that reached nobody: undeliverable, unmatched, ambiguous, no_session";
-    UNHEARD = "tollgate_unheard_answers_total" Counter ["link", "reason"]
-        "Local answers whose session was gone or took no more bytes";
-    UNANSWERED = "tollgate_advices_unanswered_total" Counter ["link", "class"]
-        "Messages that are never answered here and that the host did not answer within answer_timeout";
-    UNSENT = "tollgate_unsent_total" Counter ["link", "class"]
-        "Messages that are never answered here and met no connection to the host: silence, their senders repeat them";
-    UNCARRIED = "tollgate_uncarried_total" Counter ["link", "class"]
-        "Messages that are never answered here and cannot be written in the framing of the host; they never get through";
-    FORGOTTEN = "tollgate_forgotten_total" Counter ["link"]
-        "Protected messages in flight that were forgotten for newer ones; raise inflight_max";
-    HOST_MESSAGES = "tollgate_host_messages_total" Counter ["link", "direction"]
-        "Messages that the host originated (request) and the network's answers to them (answer)";
-    PARSE_ERRORS = "tollgate_parse_errors_total" Counter ["link", "from", "kind"]
-        "Messages that could not be read to their end, by sender and first fault";
-    UNKNOWN_TYPES = "tollgate_unknown_types_total" Counter ["link", "from", "part"]
-        "Messages with a digit in their MTI that the standard does not give, by the first such part; they are sent on";
-    REJECTED = "tollgate_rejected_messages_total" Counter ["link", "from"]
-        "Messages that came back with a reject header, by who sent them back";
-    CARD_NUMBERS = "tollgate_card_numbers_total" Counter ["link", "digits", "luhn"]
-        "Card numbers in messages of the network, by whether their digits are even or odd in number and whether the last one checks the others";
-    LUHN_FAILURES = "tollgate_luhn_failure_ratio" Gauge ["link", "digits"]
-        "Share of the last 128 card numbers, or so, that fail the Luhn check; near 1 for odd digits alone, the dialect pads them on the wrong side";
-    KEEPALIVES = "tollgate_keepalives_total" Counter ["link", "from"]
-        "Frames that carry no message, by sender; they are never forwarded";
-    DECISION_SECONDS = "tollgate_decision_seconds" Histogram ["link"]
-        "Parse, decision and queueing of one message; one batch in sixteen is timed";
-    RESPONSE_SECONDS = "tollgate_response_seconds" Histogram ["link", "source"]
-        "From a message's arrival to its answer, by who answered: host or proxy";
-    INFLIGHT = "tollgate_inflight" Gauge ["link", "kind"]
-        "Forwarded and not answered: answerable requests, and all other messages";
-    QUEUE_BYTES = "tollgate_host_queue_bytes" Gauge ["link"]
-        "Bytes queued for the host";
-    LINK_STATE = "tollgate_link_state" Gauge ["link", "state"]
-        "1 for the state that the link is in: up with at least one session, else down";
-    LINK_SOCKETS = "tollgate_link_sockets" Gauge ["link"]
-        "Sessions that are open";
-    UPSTREAM_UP = "tollgate_upstream_up" Gauge ["link", "upstream"]
-        "1 while at least one connection to the host is up";
-    UPSTREAM_SOCKETS = "tollgate_upstream_sockets" Gauge ["link", "upstream"]
-        "Connections to the host that are up; fewer than configured is degraded";
-    RECONNECTS = "tollgate_reconnects_total" Counter ["link"]
-        "Connections to the host that were opened again";
-    SESSIONS_CLOSED = "tollgate_sessions_closed_total" Counter ["link", "cause"]
-        "Sessions that tollgate closed: framing, malformed, frame_timeout, write_stall, idle, host_down";
-    CONNECTIONS_REFUSED = "tollgate_connections_refused_total" Counter ["link", "cause"]
-        "Connections closed unread: not_allowed by source, or too_many for connections_max";
-    READY = "tollgate_ready" Gauge []
-        "1 while every listener is open and no shutdown has begun";
-    LOST_LINES = "tollgate_log_lines_lost_total" Counter []
-        "Log lines that were dropped because nobody read them fast enough";
-    BUILD_INFO = "tollgate_build_info" Gauge ["version", "node"]
-        "Always 1";
-}
+pub use leases::Leasing;
+use table::*;
+pub use table::{Kind, Metric, TABLE};
 
 /// One link as it is published.
 #[derive(Debug)]
@@ -157,6 +50,8 @@ pub struct Published {
     pub policy: Arc<Policy>,
     /// The process's clock, which began with it.
     pub clock: Clock,
+    /// Where the limits' tokens come from; `None` when nothing is leased.
+    pub leasing: Option<Leasing>,
     /// Counts log lines that were lost, once there is a log.
     pub lost_lines: OnceLock<ErrorCounter>,
 }
@@ -181,6 +76,9 @@ impl Published {
         for (limit, info) in (0..).map(LimitIx).zip(self.policy.limits()) {
             page.set(&LIMIT_KEYS, &[&info.name], self.policy.keys_in_use(limit) as u64);
             page.set(&LIMIT_OVERFLOWS, &[&info.name], self.policy.overflowed(limit));
+        }
+        if let Some(leasing) = &self.leasing {
+            page.leases(leasing, &self.policy, self.clock.now());
         }
         for link in &self.links {
             page.messages(link);

@@ -5,6 +5,7 @@
 //! and listens for signals; it never touches a message.
 
 mod accept;
+mod leasing;
 mod limits;
 mod shutdown;
 
@@ -12,9 +13,10 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use thiserror::Error;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info};
 
@@ -32,6 +34,7 @@ use crate::metrics::{Published, PublishedLink};
 use crate::net::listener::{Admittance, Bound};
 use crate::worker::{Command, LinkCounters, LinkSettings, LinkStart, Throttle, Worker};
 use accept::Doorkeeper;
+use leasing::Leases;
 
 /// Sockets on their way to a worker; a full queue makes the control thread wait, not the worker.
 const COMMANDS_MAX: usize = 1_024;
@@ -67,6 +70,7 @@ pub struct Server {
     doors: Vec<BoundLink>,
     admin: Option<Bound>,
     published: Arc<Published>,
+    leases: Option<Leases>,
 }
 
 /// A link whose addresses are taken.
@@ -86,9 +90,7 @@ impl Server {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let workers = if config.node.workers == 0 { cores } else { config.node.workers };
         let workers = workers.min(config.links.len()).max(1);
-        let (links, seed) = (config.link_names(), fastrand::u64(..));
-        let policy = Policy::new(&config.limits, &links, workers, seed, clock.now())?;
-        let policy = Arc::new(policy);
+        let (policy, leases) = leasing::policy(&config, workers, clock)?;
         let mut doors = Vec::new();
         for link in &config.links {
             let what = format!("link {}", link.name);
@@ -108,10 +110,11 @@ impl Server {
             links: config.links.iter().zip(&doors).map(published_link).collect(),
             policy: Arc::clone(&policy),
             clock,
+            leasing: leases.as_ref().map(Leases::published),
             lost_lines: OnceLock::new(),
         });
         let admin = admin.map(|(bound, _)| bound);
-        Ok(Self { config, clock, policy, workers, doors, admin, published })
+        Ok(Self { config, clock, policy, workers, doors, admin, published, leases })
     }
 
     /// The addresses of a link, with the ports that port 0 became.
@@ -124,6 +127,13 @@ impl Server {
     /// The address of the admin interface.
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().and_then(|bound| bound.address().ok())
+    }
+
+    /// For tests: `after` it began, the lease sync does nothing for so long.
+    pub fn park_sync(&mut self, after: Duration, during: Duration) {
+        if let Some(leases) = &mut self.leases {
+            leases.park(after, during);
+        }
     }
 
     /// What the process publishes of itself.
@@ -154,6 +164,13 @@ impl Server {
             tokio::spawn(admin::serve(listener, self.published, readiness.clone(), ended));
         }
         let mut fleet = Fleet::new(self.workers, self.clock, &self.policy);
+        let sync = match self.leases {
+            Some(leases) => {
+                fleet.sync_bell = Some(leases.bell());
+                Some(leases.start(self.clock, &self.policy).await?)
+            }
+            None => None,
+        };
         let mut doorkeepers = Vec::new();
         for (link, door) in self.config.links.iter().zip(self.doors) {
             let (host_up, sees_host) = watch::channel(false);
@@ -193,6 +210,9 @@ impl Server {
             workers,
         };
         let exit = ending.run(stop).await;
+        if let Some(sync) = sync {
+            sync.end().await;
+        }
         admin_ended.cancel();
         Ok(exit)
     }
@@ -218,6 +238,8 @@ struct Fleet {
     crews: Vec<Crew>,
     clock: Clock,
     policy: Arc<Policy>,
+    /// Rung when a key cannot wait for the sync's next tick.
+    sync_bell: Option<Arc<Notify>>,
     dealt: usize,
 }
 
@@ -235,7 +257,7 @@ impl Fleet {
             Crew { links: Vec::new(), counters: Vec::new(), sender, receiver }
         };
         let crews = (0..workers).map(crew).collect();
-        Self { crews, clock, policy: Arc::clone(policy), dealt: 0 }
+        Self { crews, clock, policy: Arc::clone(policy), sync_bell: None, dealt: 0 }
     }
 
     /// Gives a link to the next worker; returns how to reach it and the link's place there.
@@ -272,6 +294,7 @@ impl Fleet {
                 number,
                 clock: self.clock,
                 policy: Arc::clone(&self.policy),
+                sync_bell: self.sync_bell.clone(),
                 links: crew.links,
                 commands: crew.receiver,
             };

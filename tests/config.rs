@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use tollgate::config::{Config, Faults, LoadError};
 use tollgate::limits::rule;
 
-const INVALID: usize = 132;
+const INVALID: usize = 134;
 const VALID: usize = 8;
 
 fn root() -> PathBuf {

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
@@ -20,7 +21,7 @@ use crate::server::{self, Exit, Server, Stop};
 const SIGNALS_MAX: usize = 2;
 
 /// Serves a configuration until a signal.
-pub(super) fn run(path: &Path) -> ExitCode {
+pub(super) fn run(path: &Path, park_sync: Option<(Duration, Duration)>) -> ExitCode {
     let config = match Config::load(path) {
         Ok(config) => config,
         Err(error) => {
@@ -38,7 +39,10 @@ pub(super) fn run(path: &Path) -> ExitCode {
     }
     server::harden();
     let stop = watch_signals();
-    let served = Server::bind(config).and_then(|server| {
+    let served = Server::bind(config).and_then(|mut server| {
+        if let Some((after, during)) = park_sync {
+            server.park_sync(after, during);
+        }
         server.published().counts_lost_lines(lost_lines);
         server.run(stop)
     });

@@ -19,6 +19,7 @@ mod link;
 mod listening;
 mod node;
 mod operations;
+mod quota;
 mod reader;
 mod script;
 mod upstream;
@@ -41,6 +42,7 @@ pub use self::fault::{Fault, Faults};
 pub use self::link::{HostDown, Link};
 use self::listening::Listening;
 pub use self::node::{ADMIN_LISTEN, Log, LogFormat, Node};
+pub use self::quota::Quota;
 use self::reader::{Report, Section};
 pub use self::script::{load_script, parse_script};
 use self::upstream::Upstreams;
@@ -66,6 +68,8 @@ pub struct Config {
     pub links: Vec<Link>,
     /// The limits, of which there may be none.
     pub limits: Vec<Rule>,
+    /// Where their tokens are kept.
+    pub quota: Quota,
     /// The dialects of this file by name, in its order; links share them.
     pub dialects: Vec<(String, Arc<Dialect>)>,
     /// Hosts that no link names.
@@ -107,7 +111,7 @@ impl Config {
     fn read(root: Section<'_>) -> Option<Self> {
         let node = Node::read(root.table("node"));
         let log = Log::read(root.table("log"));
-        let quota = node::quota(root.table("quota"));
+        let quota = Quota::read(root.table("quota"));
         let mut listening = Listening::default();
         let admin = node::admin(root.table("admin"), &mut listening);
         let upstreams = Upstreams::read(&root);
@@ -124,7 +128,6 @@ impl Config {
             }
         }
         root.finish(&LATER);
-        quota?;
         classes?;
         Some(Self {
             node: node?,
@@ -132,6 +135,7 @@ impl Config {
             log: log?,
             links: links?,
             limits: limits?,
+            quota: quota?,
             dialects: dialects.sound()?,
             upstreams_unused: upstreams.unused(),
         })

@@ -1,12 +1,8 @@
-//! The sections of the node itself: `[node]`, `[admin]`, `[log]`, and `[quota]`, which has one
-//! choice in this version.
+//! The sections of the node itself: `[node]`, `[admin]` and `[log]`.
 
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use toml::de::DeValue;
-
-use super::fault::Wrong;
 use super::listening::Listening;
 use super::reader::{Placed, Section};
 use super::{duration, value};
@@ -124,15 +120,4 @@ impl Log {
         section.finish(&[]);
         Some(Self { level: level?.value, format: format?.value })
     }
-}
-
-/// `[quota]`: nothing to choose yet, but a file may say so.
-pub(super) fn quota(section: Section<'_>) -> Option<()> {
-    let store = section.or("store", (), store);
-    section.finish(&["namespace", "on_loss", "redis", "leasing"]);
-    store.map(|_| ())
-}
-
-fn store(value: &DeValue<'_>) -> Result<(), Wrong> {
-    value::choice([("embedded", ())], |name| name == "redis")(value)
 }

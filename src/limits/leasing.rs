@@ -9,6 +9,7 @@ use super::grant::Grant;
 use super::id::KeyId;
 use super::lease::{Hold, Leases};
 use super::limit::{Buckets, Limit, News};
+use super::limit_set::LimitIx;
 use super::marks::Marks;
 use super::policy::Policy;
 use super::store_key::StoreKey;
@@ -105,6 +106,11 @@ impl Policy {
     /// How many limits have leased cells.
     pub fn leased_limits(&self) -> usize {
         self.limits.len()
+    }
+
+    /// The limit of the configuration that the leased cells of a place belong to.
+    pub fn limit_at(&self, place: u8) -> Option<LimitIx> {
+        self.limits.get(usize::from(place)).map(|limit| limit.ix)
     }
 
     /// Visits `visits` slots of each limit and retires the keys of those which `may_retire` lets go,

@@ -12,3 +12,4 @@
 pub mod embedded;
 pub mod protocol;
 pub mod sync;
+pub mod task;

@@ -23,7 +23,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 pub use cards::{Cards, Numbers};
 pub use counters::{
@@ -113,6 +113,8 @@ pub struct Worker {
     pub clock: Clock,
     /// The limits, shared with the other workers.
     pub policy: Arc<Policy>,
+    /// Rung when a key cannot wait for the lease sync's next tick; `None` when nothing is leased.
+    pub sync_bell: Option<Arc<Notify>>,
     /// Its links.
     pub links: Vec<LinkStart>,
     /// What the control thread tells it.

@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::future::Future;
 use std::net::SocketAddr;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
@@ -58,7 +59,7 @@ impl Desk {
 
 /// Serves a worker's links until the control thread is gone.
 pub(super) async fn serve(worker: Worker) {
-    let Worker { number, clock, policy, links, mut commands } = worker;
+    let Worker { number, clock, policy, sync_bell, links, mut commands } = worker;
     let flush = Rc::new(Notify::new());
     let surroundings = Surroundings { clock, policy: policy.clone(), worker: number };
     let mut desks = Vec::new();
@@ -81,7 +82,8 @@ pub(super) async fn serve(worker: Worker) {
     let links: Vec<Shared> = desks.iter().map(|desk| Rc::clone(&desk.link)).collect();
     supervise("flush", {
         let (links, flush) = (links.clone(), Rc::clone(&flush));
-        move || write_all(links.clone(), Rc::clone(&flush))
+        let sync = sync_bell.map(|bell| SyncBell { policy: policy.clone(), bell });
+        move || write_all(links.clone(), Rc::clone(&flush), sync.clone())
     });
     supervise("time", {
         let links = links.clone();
@@ -274,13 +276,25 @@ async fn read_host(
 
 /// Writes what was queued, after every peer that was ready has had its turn: the bell is rung
 /// during a turn, and this task then stands behind all that were ready before it.
-async fn write_all(links: Vec<Shared>, bell: Rc<Notify>) {
+async fn write_all(links: Vec<Shared>, bell: Rc<Notify>, sync: Option<SyncBell>) {
     loop {
         bell.notified().await;
+        if let Some(SyncBell { policy, bell }) = &sync
+            && policy.wants_sync()
+        {
+            bell.notify_one();
+        }
         for link in &links {
             flush(link);
         }
     }
+}
+
+/// How a worker's turn tells the lease sync that a key cannot wait.
+#[derive(Clone)]
+struct SyncBell {
+    policy: Arc<Policy>,
+    bell: Arc<Notify>,
 }
 
 fn flush(link: &Shared) {
@@ -306,7 +320,7 @@ async fn wait_for(link: Shared, socket: Stalled) {
 /// Looks at deadlines and at who is too slow.
 async fn keep_time(
     links: Vec<Shared>,
-    policy: std::sync::Arc<Policy>,
+    policy: Arc<Policy>,
     surroundings: Surroundings,
     bell: Rc<Notify>,
 ) {

@@ -1,0 +1,216 @@
+//! The thread of the lease sync: it waits for ticks, answers and pushes, and hands them to [`Sync`].
+//!
+//! It has a thread of its own, so that neither a scrape nor a storm of connections delays it, and it
+//! delays no worker: a worker that finds a key urgent rings a bell and goes on. A bug that ends its
+//! work is logged and counted, and it begins again with what it knew; meanwhile every bucket goes on
+//! filling at its rate, open and not shut.
+
+use std::future::Future;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tokio::sync::{Notify, mpsc};
+use tokio::task::{LocalSet, spawn_local};
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tracing::{error, info, warn};
+
+use super::protocol::{Call, Low, Reply};
+use super::sync::{Outgoing, Settings, Sync};
+use crate::clock::Clock;
+use crate::limits::{OnLoss, Policy};
+
+/// A store that can be called.
+pub trait Store: Send + 'static {
+    /// Sends a call and waits for its answer. `None` is a call that has failed, for whatever reason.
+    fn call(&self, call: Call) -> impl Future<Output = Option<Reply>> + 'static;
+
+    /// Waits for keys that other nodes have made low, and adds them. It may be given up while it
+    /// waits.
+    fn hear(&mut self, lows: &mut Vec<Low>) -> impl Future<Output = ()>;
+}
+
+/// The sync as other threads see it.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    sync: Arc<Mutex<Sync>>,
+    bell: Arc<Notify>,
+    stop: CancellationToken,
+    restarts: Arc<AtomicU64>,
+}
+
+/// What the thread needs.
+struct Keeper {
+    handle: Handle,
+    clock: Clock,
+    policy: Arc<Policy>,
+    /// For tests: so long after its start it does nothing, for so long.
+    parked: Option<(Duration, Duration)>,
+    /// What was said of the store last; `None` before anything was.
+    said: Option<bool>,
+}
+
+/// After a bug the work begins again so much later.
+const AGAIN_AFTER: Duration = Duration::from_millis(5);
+
+impl Handle {
+    /// A sync that nobody runs yet.
+    pub fn new(sync: Sync) -> Self {
+        Self {
+            sync: Arc::new(Mutex::new(sync)),
+            bell: Arc::default(),
+            stop: CancellationToken::new(),
+            restarts: Arc::default(),
+        }
+    }
+
+    /// Runs the sync on a thread of its own until it is stopped.
+    ///
+    /// # Errors
+    /// When the thread cannot be had.
+    pub fn run(
+        &self,
+        store: impl Store,
+        clock: Clock,
+        policy: Arc<Policy>,
+        parked: Option<(Duration, Duration)>,
+    ) -> std::io::Result<JoinHandle<()>> {
+        let keeper = Keeper { handle: self.clone(), clock, policy, parked, said: None };
+        std::thread::Builder::new().name("lease-sync".to_owned()).spawn(move || keep(keeper, store))
+    }
+
+    /// What a worker rings when a key cannot wait for the tick.
+    pub fn bell(&self) -> Arc<Notify> {
+        Arc::clone(&self.bell)
+    }
+
+    /// Ends the sync with its last reports.
+    pub fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    /// Looks at what the sync knows. It does not go on meanwhile.
+    pub fn with<T>(&self, look: impl FnOnce(&Sync) -> T) -> T {
+        look(&lock(&self.sync))
+    }
+
+    /// How often a bug has ended its work, and it began again.
+    pub fn restarts(&self) -> u64 {
+        self.restarts.load(Relaxed)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Sync> {
+        lock(&self.sync)
+    }
+}
+
+/// What one event leaves behind is whole for every key but the one it was at, which is reported anew.
+fn lock(sync: &Mutex<Sync>) -> MutexGuard<'_, Sync> {
+    sync.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep(mut keeper: Keeper, mut store: impl Store) {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return error!(%error, "lease sync cannot run: each node goes on by itself"),
+    };
+    while !keeper.handle.stop.is_cancelled() {
+        let work = std::panic::AssertUnwindSafe(|| {
+            LocalSet::new().block_on(&runtime, keeper.work(&mut store));
+        });
+        if std::panic::catch_unwind(work).is_err() {
+            keeper.handle.restarts.fetch_add(1, Relaxed);
+            error!("a bug ended the lease sync, starting it again; buckets fill by themselves");
+            runtime.block_on(sleep(AGAIN_AFTER));
+        }
+    }
+}
+
+impl Keeper {
+    /// Syncs until it is told to stop.
+    async fn work(&mut self, store: &mut impl Store) {
+        let (answered, mut answers) = mpsc::unbounded_channel::<(u64, Option<Reply>)>();
+        let (mut out, mut lows) = (Vec::new(), Vec::new());
+        let began = self.clock.now();
+        loop {
+            let due = self.handle.lock().due().since(self.clock.now());
+            tokio::select! {
+                biased;
+                () = self.handle.stop.cancelled() => break,
+                Some((number, reply)) = answers.recv() => self.take(number, reply.as_ref()),
+                () = store.hear(&mut lows) => {
+                    self.handle.lock().hear(self.clock.now(), &lows);
+                    lows.clear();
+                }
+                () = self.handle.bell.notified() => self.handle.lock().urge(self.clock.now()),
+                () = sleep(due) => {}
+            }
+            if let Some((_, during)) =
+                self.parked.take_if(|(after, _)| self.clock.now().since(began) >= *after)
+            {
+                warn!(?during, "lease sync parked, as asked for");
+                std::thread::sleep(during);
+            }
+            self.handle.lock().turn(self.clock.now(), &mut out);
+            for Outgoing { number, call } in out.drain(..) {
+                let (reply, answered) = (store.call(call), answered.clone());
+                spawn_local(async move {
+                    // Who waited for it may have begun again.
+                    let _ = answered.send((number, reply.await));
+                });
+            }
+            self.say();
+        }
+        self.leave(store).await;
+    }
+
+    fn take(&self, number: u64, reply: Option<&Reply>) {
+        let (mut sync, now) = (self.handle.lock(), self.clock.now());
+        match reply {
+            Some(reply) => sync.answer(now, number, reply),
+            None => sync.fail(number),
+        }
+    }
+
+    /// Says once per change whether leases are valid, and what it means for traffic.
+    fn say(&mut self) {
+        let leases = self.policy.leases();
+        let valid = leases.is_valid(self.clock.now());
+        if self.said == Some(valid) || (self.said.is_none() && !valid) {
+            return;
+        }
+        self.said = Some(valid);
+        let on_loss = leases.terms().map(|terms| terms.on_loss).unwrap_or_default();
+        match (valid, on_loss) {
+            (true, _) => info!(nodes = leases.nodes(), "leases valid: the store answers"),
+            (false, OnLoss::Local) => warn!(
+                "leases ended: the store does not answer; each node goes on by its share of every rate, look at the store"
+            ),
+            (false, OnLoss::Open) => warn!(
+                "leases ended: the store does not answer; limits admit everything (on_loss = \"open\"), look at the store"
+            ),
+            (false, OnLoss::Closed) => error!(
+                "leases ended: the store does not answer; limits refuse everything (on_loss = \"closed\"), look at the store"
+            ),
+        }
+    }
+
+    /// Says goodbye to the store, and waits for it no longer than for any call.
+    async fn leave(&self, store: &impl Store) {
+        let mut out = Vec::new();
+        self.handle.lock().leave(self.clock.now(), &mut out);
+        let patience = Settings::default().reply_timeout;
+        for Outgoing { call, .. } in out {
+            if timeout(patience, store.call(call)).await.ok().flatten().is_none() {
+                warn!(
+                    "the store did not take the last report; what was spent since is not counted"
+                );
+                return;
+            }
+        }
+        info!("lease sync ended: all that was spent is reported");
+    }
+}
