@@ -48,11 +48,10 @@ impl Grant {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// Micro-tokens that refill in so long, as far as a bucket can hold them.
+    /// Micro-tokens that refill in so long.
     pub fn refill(&self, elapsed: Duration) -> i64 {
         let refill = elapsed.as_nanos().saturating_mul(u128::from(self.rate)) >> RATE_FRACTION_BITS;
-        let most = self.cap.saturating_mul(2);
-        i64::try_from(refill).map_or(most, |refill| refill.min(most))
+        i64::try_from(refill).unwrap_or(i64::MAX)
     }
 
     /// Micro-tokens per second.

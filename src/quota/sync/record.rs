@@ -158,10 +158,13 @@ impl Record {
                 self.share = (slack as f32 * self.share.max(least)).min(1.0);
             }
         }
-        // A bucket that was never leased is full, and stays so until something is spent of it.
+        // Neither knows when the bucket was full in between and its overflow lost: this by the share
+        // of the rate and the cell by all of it. What is more than either was not there.
         let refill = part(grant.refill(now.since(self.at)), self.share);
-        let level = self.level.saturating_add(refill).min(cap);
-        self.level = level.saturating_sub(spent.wrapping_sub(spent_from)).max(-cap);
+        let level =
+            self.level.saturating_add(refill).saturating_sub(spent.wrapping_sub(spent_from));
+        let own = leased.cell.level(grant, now).unwrap_or(cap);
+        self.level = level.min(own).clamp(-cap, cap);
         self.at = now;
         self.sent = spent;
         self.standing = Standing::Local;
