@@ -1,0 +1,112 @@
+//! The books of a leased node: what it admitted, what its cells say, and what the store has charged.
+
+use tollgate::clock::Moment;
+use tollgate::limits::{Burst, Place, Policy, Rule, StoreKey, Terms};
+use tollgate::quota::protocol::{NodeId, Store};
+use tollgate::quota::sync::Sync;
+use tollgate::traffic::Class;
+
+use crate::cluster::limit::at;
+use crate::cluster::node::{Asked, Taken};
+
+/// One token, as cells and store count.
+const ONE: i64 = 1_000_000;
+
+/// Finds the cells of requests, and watches what is spent before the store hears of it.
+#[derive(Debug)]
+pub(crate) struct Books {
+    /// Of nobody: it tells what a request's buckets are called.
+    namer: Policy,
+    nodes: u32,
+    /// Since when as many nodes are live as the cluster has.
+    complete_since: Option<Moment>,
+    /// By the key of the first limit.
+    places: Vec<Option<Place>>,
+    broken: Vec<String>,
+}
+
+impl Books {
+    pub(crate) fn new(rules: &[Rule], nodes: usize) -> Self {
+        // Its buckets never run dry, and so each request marks all of its cells.
+        let burst = Burst::tokens(1e9).unwrap();
+        let rules: Vec<_> = rules.iter().map(|rule| Rule { burst, ..rule.clone() }).collect();
+        let namer = Policy::leased(&rules, &[], Terms::default(), 1, 0, Moment::START);
+        Self {
+            namer: namer.unwrap(),
+            nodes: u32::try_from(nodes).unwrap(),
+            complete_since: None,
+            places: Vec::new(),
+            broken: Vec::new(),
+        }
+    }
+
+    /// What the store calls the bucket of a request in one limit.
+    fn store_key(&self, asked: &Asked, limit: usize) -> Option<StoreKey> {
+        let _turn = self.namer.turn(0);
+        self.namer.charge(&asked.traffic, Moment::START);
+        let (mut marked, mut keys) = (Vec::new(), Vec::new());
+        self.namer.collect_urgent(|place| marked.push(place));
+        self.namer.collect_soon(|place| marked.push(place));
+        for place in marked {
+            let leased = self.namer.leased_cell(place)?;
+            leased.cell.heed();
+            keys.extend((usize::from(place.limit) == limit).then_some(leased.key));
+        }
+        keys.first().copied()
+    }
+
+    /// A request was admitted: while the lease is valid, a node holds itself to what it may spend
+    /// before the store hears of it. What a lease that was given among fewer nodes allows is not
+    /// looked at.
+    pub(crate) fn note(&mut self, policy: &Policy, sync: &Sync, asked: &Asked, now: Moment) {
+        if policy.leases().nodes() != self.nodes || !policy.leases().is_valid(now) {
+            self.complete_since = None;
+            return;
+        }
+        let complete_since = *self.complete_since.get_or_insert(now);
+        if at(&mut self.places, asked.key, || None).is_none() {
+            let key = self.store_key(asked, 0).unwrap();
+            self.places[asked.key] = policy.place_of(&key, now);
+        }
+        let Some(known) = self.places[asked.key].and_then(|place| sync.look(place, now)) else {
+            return;
+        };
+        let is_of_all = now.since(complete_since) > known.age;
+        let may_be_spent = known.hold.unwrap_or(i64::MAX);
+        if is_of_all && asked.traffic.class != Class::Protected && known.unreported > may_be_spent {
+            let micro = known.unreported;
+            let wrong = format!("at {now:?} {micro} unreported, and {may_be_spent} may be");
+            self.broken.push(wrong);
+        }
+    }
+
+    /// At rest the store has charged what was admitted, no more and no less.
+    pub(crate) fn audit(
+        &self,
+        (id, policy): (NodeId, &Policy),
+        store: &Store,
+        now: Moment,
+        taken: &[Taken],
+    ) -> Vec<String> {
+        let mut broken = self.broken.clone();
+        // A token that was given back after it was reported stays charged.
+        let given_back = i64::try_from(policy.leases().undone()).unwrap() * ONE;
+        for Taken { asked, limit, tokens } in taken {
+            let key = self.store_key(asked, *limit).unwrap();
+            let admitted = i64::try_from(*tokens).unwrap() * ONE;
+            let spent = policy
+                .place_of(&key, now)
+                .and_then(|place| policy.leased_cell(place)?.cell.spent())
+                .unwrap_or_default();
+            if spent != admitted {
+                broken.push(format!("{key}: {admitted} admitted and {spent} spent"));
+            }
+            let row = store.rows(key).find(|(node, _)| *node == id);
+            let charged = row.map(|(_, row)| row.spent);
+            if !charged.is_some_and(|charged| (0..=given_back).contains(&(charged - spent))) {
+                broken.push(format!("{key}: {spent} spent and {charged:?} charged"));
+            }
+        }
+        broken
+    }
+}
