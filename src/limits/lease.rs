@@ -95,7 +95,7 @@ impl Hold {
 impl Terms {
     /// Whether a bucket of this level is so low that the other nodes are told.
     pub fn is_low(&self, level: i64, cap: i64) -> bool {
-        level < part(cap, self.low_water).max(LOW_TOKENS)
+        level < self.low_water_of(cap)
     }
 
     /// How far a lease of `level` micro-tokens reaches among so many nodes.
@@ -109,9 +109,25 @@ impl Terms {
         Reach { hold: Some(hold), budget: Some(budget) }
     }
 
+    /// The node's part of the bucket while at least half of it is there, its part of the level when
+    /// that is low, and evenly more from one to the other: a bucket that has just left its low water
+    /// does not let every node go at once.
     fn shared_hold(&self, level: i64, cap: i64, nodes: i64) -> i64 {
         let most = (cap / nodes).max(self.min_hold.min(cap));
-        if self.is_low(level, cap) { most.min((level / nodes).max(ONE)) } else { most }
+        let least = most.min((level / nodes).max(ONE));
+        let (low, half) = (self.low_water_of(cap), cap / 2);
+        if level < low {
+            least
+        } else if level < half {
+            let risen = i128::from(most - least) * i128::from(level - low) / i128::from(half - low);
+            least + i64::try_from(risen).unwrap_or(0)
+        } else {
+            most
+        }
+    }
+
+    fn low_water_of(&self, cap: i64) -> i64 {
+        part(cap, self.low_water).max(LOW_TOKENS)
     }
 }
 
@@ -271,6 +287,14 @@ mod tests {
         assert_eq!(reach(-30.0, 50.0, 4), (1.0, 1.0));
         // Of a bucket of one token and a half, a quarter is less than the floor of what is low.
         assert_eq!(reach(1.4, 4.0, 2), (1.0, 1.0));
+    }
+
+    #[test]
+    fn a_hold_grows_evenly_from_the_low_water_to_half_of_the_bucket() {
+        let hold = |level| reach(level, 80.0, 4).0;
+        assert_eq!([20.0, 30.0, 40.0, 80.0].map(hold), [5.0, 13.75, 20.0, 20.0]);
+        // Half of a small bucket is below its low water.
+        assert_eq!(reach(1.6, 3.0, 4).0, 3.0);
     }
 
     #[test]
