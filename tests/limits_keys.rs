@@ -153,7 +153,13 @@ fn rules(rng: &mut Rng) -> Vec<Rule> {
         rule.keys_max = 256;
         for _ in 0..rng.u8(..10) {
             let (rate, burst) = amounts(rng);
-            rule.keys.push(RuleKey { matches: key(rng, per), rate, burst });
+            rule.keys.push(RuleKey {
+                matches: key(rng, per),
+                rate,
+                burst,
+                peak: None,
+                floor: None,
+            });
             // What a configuration could not hold is not asked for either.
             if !rule::faults(std::slice::from_ref(&rule)).is_empty() {
                 rule.keys.pop();

@@ -40,6 +40,8 @@ fn a_million_merchants_stay_within_the_budget_and_spare_the_named_one() {
             // So slow that nothing refills while this test runs.
             rate: Rate::per_second(0.001).unwrap(),
             burst: Burst::tokens(1_000.0).unwrap(),
+            peak: None,
+            floor: None,
         }],
         ..Rule::new("merchant", Per::MERCHANT, rate, burst)
     };

@@ -39,7 +39,7 @@ fn rule(name: &str, per: Per, burst: f64) -> Rule {
 
 fn with_key(mut rule: Rule, matches: KeyMatch, burst: f64) -> Rule {
     let (rate, burst) = (rule.rate, Burst::tokens(burst).unwrap());
-    rule.keys.push(RuleKey { matches, rate, burst });
+    rule.keys.push(RuleKey { matches, rate, burst, peak: None, floor: None });
     rule
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use thiserror::Error;
 
 use crate::clock::Moment;
-use crate::limits::{Bucket, Dimension, LimitIx, Per, Policy, Standing};
+use crate::limits::{Beside, Bucket, Dimension, LimitIx, Per, Policy, Standing};
 use crate::traffic::{Bin, Class, LinkId, Mcc, MerchantId, Operation, TerminalId, Traffic};
 
 /// Why a query has no answer. It never repeats the query.
@@ -74,6 +74,17 @@ fn shown(limit: &str, bucket: &Bucket) -> Value {
         "burst_tokens": bucket.burst.micro() as f64 / 1e6,
         "rate_per_second": bucket.rate.pico_per_second() as f64 / 1e12,
         "full_in_seconds": bucket.full_after.as_secs_f64(),
+        "peak": bucket.peak.as_ref().map(beside),
+        "floor": bucket.floor.as_ref().map(beside),
+    })
+}
+
+/// A bucket beside that of the rate.
+fn beside(beside: &Beside) -> Value {
+    json!({
+        "remaining_tokens": beside.level as f64 / 1e6,
+        "burst_tokens": beside.amount.burst.micro() as f64 / 1e6,
+        "rate_per_second": beside.amount.rate.pico_per_second() as f64 / 1e12,
     })
 }
 

@@ -6,6 +6,7 @@
 use toml::de::DeValue;
 
 use super::fault::Wrong;
+use super::limit_amount::{self, Beside};
 use super::limit_key;
 use super::limit_value as read;
 use super::reader::{Placed, Section, Seen};
@@ -20,9 +21,6 @@ const BURST_REMEDY: &str = "write a number of tokens, such as 4000";
 const PER_REMEDY: &str = "write one or more of \"bin\", \"merchant\", \"terminal\", \"operation\", \"mcc\" and \"link\", \
      or [] for one bucket for all";
 
-/// What the reference has in a limit, and this version has not.
-const LATER: [&str; 4] = ["peak", "floor", "reserve", "hold"];
-
 /// Reads all limits; `None` when one of them has a fault. `links` are the names of the links, in
 /// their order, if they could be read.
 pub(super) fn read_all(root: &Section<'_>, links: Option<&[String]>) -> Option<Vec<Rule>> {
@@ -35,7 +33,7 @@ pub(super) fn read_all(root: &Section<'_>, links: Option<&[String]>) -> Option<V
             section.fault(section.place(), &Wrong::new(problem, remedy));
         }
         rules.push(read_one(&section, &mut names, links));
-        section.finish(&LATER);
+        section.finish(&[]);
     }
     rules.into_iter().collect()
 }
@@ -48,6 +46,10 @@ fn read_one(section: &Section<'_>, names: &mut Seen, links: Option<&[String]>) -
     let per = per(section);
     let rate = section.required("rate", RATE_REMEDY, rate);
     let burst = section.optional("burst", burst);
+    let beside = Beside::read(section, rate.as_ref());
+    let reserve = limit_amount::reserve(section.table("reserve"));
+    let holds = Hold::ALL.map(|hold| (hold.name(), hold));
+    let hold = section.or("hold", Hold::default(), value::choice(holds, value::none_later));
     let modes = Mode::ALL.map(|mode| (mode.name(), mode));
     let mode = value::choice(modes, value::none_later);
     let remedy = "write \"enforce\", or \"shadow\" to see first what it would refuse";
@@ -62,7 +64,7 @@ fn read_one(section: &Section<'_>, names: &mut Seen, links: Option<&[String]>) -
         useless_if(section, per.is_nothing(), keys_max.as_ref(), one_bucket);
     }
     let keys = limit_key::read_all(section, per, links);
-    let rate = rate?.value;
+    let (rate, beside) = (rate?.value, beside?);
     Some(Rule {
         name: name?.value,
         per: per?,
@@ -72,7 +74,10 @@ fn read_one(section: &Section<'_>, names: &mut Seen, links: Option<&[String]>) -
         when: when?,
         bin_digits: bin_digits?.value.unwrap_or(BIN_DIGITS_DEFAULT),
         keys_max: keys_max?.value.unwrap_or(KEYS_DEFAULT),
-        hold: Hold::default(),
+        hold: hold?.value,
+        peak: beside.peak,
+        floor: beside.floor,
+        reserve: reserve?,
         keys: keys?,
     })
 }

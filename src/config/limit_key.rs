@@ -8,14 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::fault::{Place, Wrong, quoted};
 use super::limit::{RATE_REMEDY, burst, rate};
+use super::limit_amount::Beside;
 use super::limit_value as read;
 use super::reader::{Placed, Section};
 use crate::limits::rule::{BinRange, Burst, KeyMatch, RuleKey};
 use crate::limits::{Dimension, Per};
 use crate::traffic::{MerchantId, TerminalId};
-
-/// What the reference has in a key, and this version has not.
-const LATER: [&str; 1] = ["floor"];
 
 /// Reads the keys of a limit; `None` when one of them has a fault.
 pub(super) fn read_all(
@@ -29,6 +27,7 @@ pub(super) fn read_all(
         let named = Named::read(&section, links);
         let rate = section.required("rate", RATE_REMEDY, rate);
         let burst = section.optional("burst", burst);
+        let beside = Beside::read(&section, rate.as_ref());
         let matches = match per {
             Some(per) if per.is_nothing() => {
                 let remedy = "remove it, or name what has a bucket of its own in per";
@@ -39,11 +38,12 @@ pub(super) fn read_all(
             Some(per) => named.and_then(|named| named.matches(&section, per, links, &mut known)),
             None => None,
         };
-        section.finish(&LATER);
+        section.finish(&[]);
         let key = || {
             let rate = rate?.value;
             let burst = burst?.value.unwrap_or_else(|| Burst::of_rate(rate));
-            Some(RuleKey { matches: matches?, rate, burst })
+            let Beside { peak, floor } = beside?;
+            Some(RuleKey { matches: matches?, rate, burst, peak, floor })
         };
         keys.push(key());
     }

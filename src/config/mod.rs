@@ -13,6 +13,7 @@ mod dialect_field;
 mod duration;
 mod fault;
 mod limit;
+mod limit_amount;
 mod limit_key;
 mod limit_value;
 mod link;

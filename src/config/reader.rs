@@ -105,6 +105,11 @@ impl<'a> Section<'a> {
         Self { report, table, place, keys_are, asked: RefCell::default() }
     }
 
+    /// Whether the file has it.
+    pub(super) const fn is_there(&self) -> bool {
+        self.table.is_some()
+    }
+
     /// Where the section begins.
     pub(super) fn place(&self) -> &Place {
         &self.place

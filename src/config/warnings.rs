@@ -7,7 +7,7 @@ use super::answers::STAN;
 use super::{Config, HostDown, Link};
 use crate::gate::{LocalAnswers, Malformed};
 use crate::iso8583::{Dialect, LocalCode, can_say};
-use crate::limits::rule::{Burst, Mode, Rate, Rule};
+use crate::limits::rule::{Amount, Mode, Rule};
 use crate::wire::Framing;
 
 /// Card networks give an issuer about so long, measured at their own end.
@@ -89,28 +89,41 @@ fn can_be_answered_in(dialect: &Dialect) -> bool {
 }
 
 fn of_limit(rule: &Rule) -> Vec<String> {
-    let own = short(rule.rate, rule.burst);
-    let keys = rule.keys.iter().filter(|key| short(key.rate, key.burst)).count();
+    let promised = (rule.floor.is_some() && !rule.per.is_nothing()).then(|| {
+        format!(
+            "limit {}: its floor is for every key that turns up, also for invented ones; give it to \
+             keys that are named in [[limit.key]]",
+            rule.name
+        )
+    });
+    short_bursts(rule).into_iter().chain(promised).collect()
+}
+
+/// Says whose bursts are emptied at once.
+fn short_bursts(rule: &Rule) -> Option<String> {
+    let is_short = |amount: Amount, peak: Option<Amount>| short(amount) || peak.is_some_and(short);
+    let own = is_short(rule.amount(), rule.peak);
+    let keys = rule.keys.iter().filter(|key| is_short(key.amount(), key.peak)).count();
     let named = match keys {
         0 => String::new(),
         1 => "1 named key".to_owned(),
         _ => format!("{keys} named keys"),
     };
     let whose = match (own, keys) {
-        (false, 0) => return Vec::new(),
+        (false, 0) => return None,
         (true, 0) => "burst".to_owned(),
         (true, _) => format!("burst, and that of {named},"),
         (false, _) => format!("the burst of {named}"),
     };
-    vec![format!(
+    Some(format!(
         "limit {}: {whose} is below 0.1 s of its rate, so that traffic which comes in clumps is \
          refused at a fraction of the rate",
         rule.name
-    )]
+    ))
 }
 
 /// Whether a bucket is emptied by a tenth of a second at its rate.
-fn short(rate: Rate, burst: Burst) -> bool {
+fn short(Amount { rate, burst }: Amount) -> bool {
     let burst_pico = i128::from(burst.micro()) * 1_000_000;
     burst_pico * 10 < i128::from(rate.pico_per_second())
 }

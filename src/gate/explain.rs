@@ -3,7 +3,7 @@
 use super::{Classified, Gate, LocalAnswers, Verdict};
 use crate::clock::Moment;
 use crate::iso8583::View;
-use crate::limits::{Dimension, Holder, LimitIx, LimitSet, Mode, Standing};
+use crate::limits::{Bucket, Dimension, Holder, LimitIx, LimitSet, Mode, Standing};
 use crate::traffic::{Class, Traffic};
 
 /// Why tollgate may not answer a message itself.
@@ -106,8 +106,14 @@ impl Gate {
             Standing::Applies(bucket) => Some((*limit, bucket)),
             Standing::Off | Standing::NotFor(_) | Standing::Lacks(_) => None,
         });
-        if class != Class::Protected {
-            for (limit, _) in buckets.clone().filter(|(_, bucket)| !bucket.has_token()) {
+        // A named key's floor settles everything, if its limit is enforced.
+        let exempt = buckets.clone().any(|(limit, bucket)| {
+            let named = bucket.holder == Holder::Named;
+            named && bucket.conforms() && self.mode(limit) == Some(Mode::Enforce)
+        });
+        if class != Class::Protected && !exempt {
+            let refuses = |bucket: &Bucket| !bucket.conforms() && !bucket.has_token();
+            for (limit, _) in buckets.clone().filter(|(_, bucket)| refuses(bucket)) {
                 if self.mode(limit) == Some(Mode::Enforce) {
                     verdict.refused_by = Some(limit);
                     break;

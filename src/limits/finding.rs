@@ -10,9 +10,10 @@ use super::id::Digests;
 use super::key_name;
 use super::limit::{Found, Limit};
 use super::limit_set::LimitIx;
+use super::part::Part;
 use super::per::{Dimension, Per};
 use super::policy::Policy;
-use super::rule::{Burst, MccRange, Mode, Rate, Rule};
+use super::rule::{Amount, Burst, MccRange, Mode, Rate, Rule};
 use crate::clock::Moment;
 use crate::traffic::Traffic;
 
@@ -69,18 +70,50 @@ pub struct Bucket {
     pub rate: Rate,
     /// How long it takes to be full again if nobody spends.
     pub full_after: Duration,
+    /// Micro-tokens that a request of the message's class leaves to others.
+    pub reserved: i64,
+    /// The second bucket of the key.
+    pub peak: Option<Beside>,
+    /// The bucket that says whether the message may not be refused.
+    pub floor: Option<Beside>,
+}
+
+/// A bucket beside that of the rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beside {
+    /// Micro-tokens that may be spent; below zero is debt.
+    pub level: i64,
+    /// What it holds when it is full, and how fast it refills.
+    pub amount: Amount,
+    /// Micro-tokens that a request of the message's class leaves to others.
+    pub reserved: i64,
 }
 
 impl Bucket {
-    /// Whether a message that may be refused would find a token.
-    pub const fn has_token(&self) -> bool {
-        self.level >= ONE
+    /// Whether a message that may be refused would find a token of each bucket.
+    pub fn has_token(&self) -> bool {
+        has_token(self.level, self.reserved)
+            && self.peak.is_none_or(|peak| has_token(peak.level, peak.reserved))
+    }
+
+    /// Whether the message keeps to its floor, so that the limit may not refuse it.
+    pub fn conforms(&self) -> bool {
+        self.floor.is_some_and(|floor| has_token(floor.level, 0))
     }
 
     /// Whether one more message that may not be refused would be forgiven its charge.
-    pub const fn would_forgive(&self) -> bool {
-        self.level.saturating_sub(ONE) < -self.burst.micro()
+    pub fn would_forgive(&self) -> bool {
+        would_forgive(self.level, self.burst)
+            || self.peak.is_some_and(|peak| would_forgive(peak.level, peak.amount.burst))
     }
+}
+
+const fn has_token(level: i64, reserved: i64) -> bool {
+    level >= ONE.saturating_add(reserved)
+}
+
+const fn would_forgive(level: i64, burst: Burst) -> bool {
+    level.saturating_sub(ONE) < -burst.micro()
 }
 
 /// What is left of a bucket.
@@ -153,7 +186,30 @@ impl Policy {
             return Some(Standing::Lacks(dimension));
         }
         let _turn = self.turn(usize::MAX);
-        look(rule, asked, traffic, self.links(), now).map(Standing::Applies)
+        let mut bucket = look(rule, asked, traffic, self.links(), now)?;
+        bucket.peak = self.beside(limit, Part::Peak, traffic, now);
+        bucket.floor = self.beside(limit, Part::Floor, traffic, now);
+        Some(Standing::Applies(bucket))
+    }
+
+    /// The bucket of another part of a limit, if the message meets one.
+    fn beside(&self, ix: LimitIx, part: Part, traffic: &Traffic, now: Moment) -> Option<Beside> {
+        let rule = self.limits().get(usize::from(ix.0))?;
+        let limit = self.part(ix, part)?;
+        let found = limit.find(traffic, &mut Digests::none())?;
+        let named = found.named.and_then(|place| rule.keys.get(place));
+        let amount = match part {
+            Part::Rate => Some(rule.amount()),
+            Part::Peak => named.map_or(rule.peak, |key| key.peak),
+            Part::Floor => named.map_or(rule.floor, |key| key.floor),
+        };
+        let shared = if found.cell.is_none() { limit.shared(traffic) } else { None };
+        let level = found.cell.or(shared).and_then(|cell| cell.level(found.grant, now));
+        Some(Beside {
+            level: level.unwrap_or(found.grant.cap()),
+            amount: amount?,
+            reserved: found.grant.reserved(limit.reserve.of(traffic.class)),
+        })
     }
 
     /// Micro-tokens left at `now` in the bucket of a limit that a message would meet; below zero is
@@ -233,7 +289,9 @@ fn look(
     let full_after = found.grant.time_to_full(level);
     let named = found.named.and_then(|place| rule.keys.get(place));
     let (rate, burst) = named.map_or((rule.rate, rule.burst), |key| (key.rate, key.burst));
-    Some(Bucket { key, holder, level, burst, rate, full_after })
+    let reserved = found.grant.reserved(limit.reserve.of(traffic.class));
+    let (peak, floor) = (None, None);
+    Some(Bucket { key, holder, level, burst, rate, full_after, reserved, peak, floor })
 }
 
 /// What the limit's filter leaves the message out by.

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::rule::{Burst, Rate};
+use super::rule::{Amount, Burst, Rate, Share};
 use crate::clock::Moment;
 
 /// One token, in micro-tokens: the unit of every amount in a cell.
@@ -36,9 +36,21 @@ impl Grant {
         Self { rate, cap: burst.micro() }
     }
 
+    /// The grant of a bucket of this amount.
+    pub(super) fn of(Amount { rate, burst }: Amount) -> Self {
+        Self::new(rate, burst)
+    }
+
     /// The level of a full bucket, in micro-tokens.
     pub const fn cap(&self) -> i64 {
         self.cap
+    }
+
+    /// What a class that leaves so much of a bucket has to find beside its own token. A small bucket
+    /// shuts no class out for ever: full, it has a token for each.
+    #[inline]
+    pub(super) fn reserved(&self, share: Share) -> i64 {
+        share.part(self.cap).min(self.cap - ONE)
     }
 
     /// How long a bucket of this level takes to be full again if nobody spends.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use siphasher::sip128::{Hasher128, SipHasher13};
 
+use super::part::Part;
 use super::per::{Dimension, Per};
 use crate::traffic::{Bin, LinkId, Traffic};
 
@@ -27,6 +28,10 @@ const TERMINAL: KeyId = KeyId { first: 0xd6e8_feb8_6659_fd93, second: 0xa076_1d6
 const LINK: KeyId = KeyId { first: 0xff51_afd7_ed55_8ccd, second: 0x8ebc_6af0_9c88_c6e3 };
 
 const NAMED: KeyId = KeyId { first: 0xe703_7ed1_a0b4_28db, second: 0x5899_6567_b333_bf5d };
+
+/// What the parts of a limit add to its id.
+const PEAK: KeyId = KeyId { first: 0x8bb8_4b93_962e_acc9, second: 0x4b33_a62e_d433_d4a3 };
+const FLOOR: KeyId = KeyId { first: 0x4d5a_2da5_1de1_aa47, second: 0xc0fe_e5d1_9c5b_b2cf };
 
 /// Bits of a BIN of eight digits.
 const BIN_BITS: u32 = 27;
@@ -165,6 +170,16 @@ impl Namer {
             id = id.plus(self.link(traffic.link)?);
         }
         Some(id)
+    }
+
+    /// The namer of a part of the limit, whose keys are others than the limit's own.
+    pub(super) fn of_part(mut self, part: Part) -> Self {
+        self.limit = match part {
+            Part::Rate => self.limit,
+            Part::Peak => self.limit.plus(PEAK),
+            Part::Floor => self.limit.plus(FLOOR),
+        };
+        self
     }
 
     /// The id of the limit itself, which is that of its one bucket if it has no more.

@@ -142,7 +142,7 @@ impl Policy {
 
 impl Limit {
     const fn role(&self) -> Role {
-        Role::Limit(self.hold)
+        self.part.role(self.hold)
     }
 
     fn store_key(&self, id: KeyId) -> StoreKey {

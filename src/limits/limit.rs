@@ -7,8 +7,9 @@ use super::lease::{Hold, Leases};
 use super::limit_set::LimitIx;
 use super::marks::Marks;
 use super::named::NamedKeys;
+use super::part::{Amounts, Part, nominal};
 use super::per::Per;
-use super::rule::{MccRange, Mode, Rule};
+use super::rule::{MccRange, Mode, Reserve, Rule};
 use super::table::{Lone, Slot, Table, Visit, Visits, before_rest};
 use super::turns::Turns;
 use crate::clock::Moment;
@@ -18,6 +19,8 @@ use crate::traffic::Traffic;
 #[derive(Debug)]
 pub(super) struct Limit {
     pub(super) ix: LimitIx,
+    /// Which part of it.
+    pub(super) part: Part,
     /// Its own in the order in which limits are asked.
     place: usize,
     pub(super) enforces: bool,
@@ -26,6 +29,9 @@ pub(super) struct Limit {
     mccs: Box<[MccRange]>,
     /// For keys that are not named.
     pub(super) grant: Grant,
+    /// Whether such keys have a bucket here.
+    has_automatic: bool,
+    pub(super) reserve: Reserve,
     /// What the limit itself is to all nodes.
     pub(super) id: KeyId,
     pub(super) hold: Hold,
@@ -85,6 +91,11 @@ pub(super) struct Met<'a> {
 
 impl Met<'_> {
     pub(super) const NOTHING: Self = Self { grant: None, cell: None };
+
+    /// Whether the limit applies at all.
+    pub(super) const fn applies(&self) -> bool {
+        self.grant.is_some()
+    }
 }
 
 /// The bucket of one message, for whoever wants to know of it.
@@ -100,34 +111,41 @@ pub(super) struct Found<'a> {
 impl Limit {
     pub(super) fn new(
         (place, ix): (usize, LimitIx),
-        rule: &Rule,
+        (rule, amounts): (&Rule, &Amounts),
         (namer, links): (Namer, &[String]),
         leases: &Leases,
         (spread, now): (Spread, Moment),
     ) -> Self {
-        let grant = Grant::new(rule.rate, rule.burst);
-        let reach = |grant: &Grant| leases.first_reach(grant, rule.hold);
+        let grant = Grant::of(amounts.own.unwrap_or_else(nominal));
+        let hold = amounts.part.hold(rule.hold);
+        let reach = |grant: &Grant| leases.first_reach(grant, hold);
         let id = namer.limit();
         let (buckets, cells) = if rule.per.is_nothing() {
             let cell = Cell::opened(&grant, now, reach(&grant), 0);
             (Buckets::One(Box::new(Lone(cell))), 1)
         } else {
-            let named = NamedKeys::new(&rule.keys, (&namer, links), spread, now, reach);
+            let keys = (rule.keys.as_slice(), amounts.named.as_slice());
+            let named = NamedKeys::new(keys, (&namer, links), spread, now, reach);
             let first = u32::try_from(named.len()).unwrap_or(u32::MAX);
-            let table = Table::new(rule.keys_max, first, &grant, spread, now);
-            let cells = named.len() + rule.keys_max;
+            // Where only named keys have buckets, nobody asks the table.
+            let keys_max = if amounts.own.is_some() { rule.keys_max } else { 1 };
+            let table = Table::new(keys_max, first, &grant, spread, now);
+            let cells = named.len() + keys_max;
             (Buckets::Keyed(Box::new(Keys { namer, named, table })), cells)
         };
         let news = || Box::new(News { soon: Marks::new(cells), urgent: Marks::new(cells) });
         Self {
             ix,
+            part: amounts.part,
             place,
             enforces: rule.mode == Mode::Enforce,
             per: rule.per,
             mccs: rule.when.mccs.as_slice().into(),
             grant,
+            has_automatic: amounts.own.is_some(),
+            reserve: rule.reserve,
             id,
-            hold: rule.hold,
+            hold,
             news: leases.terms().map(|_| news()),
             buckets,
         }
@@ -145,6 +163,11 @@ impl Limit {
         }
     }
 
+    /// Whether the key that a message meets here is one of the configuration.
+    pub(super) fn meets_named(&self, traffic: &Traffic, digests: &mut Digests) -> bool {
+        self.find(traffic, digests).is_some_and(|found| found.named.is_some())
+    }
+
     /// Whether the limit is for what the merchant sells.
     #[inline]
     pub(super) fn is_for_category(&self, traffic: &Traffic) -> bool {
@@ -156,13 +179,18 @@ impl Limit {
     pub(super) fn find(&self, traffic: &Traffic, digests: &mut Digests) -> Option<Found<'_>> {
         let keys = match &self.buckets {
             Buckets::One(lone) => {
-                return Some(Found { grant: &self.grant, cell: Some(&lone.0), named: None });
+                let found = Found { grant: &self.grant, cell: Some(&lone.0), named: None };
+                return self.has_automatic.then_some(found);
             }
             Buckets::Keyed(keys) => &**keys,
         };
         if let Some(key) = keys.named.find(&keys.namer, traffic, digests) {
-            let named = Some(key.place);
-            return Some(Found { grant: &key.grant, cell: Some(&key.cell), named });
+            let named = Some(key.place as usize);
+            let found = Found { grant: &key.grant, cell: Some(&key.cell), named };
+            return key.has_bucket.then_some(found);
+        }
+        if !self.has_automatic {
+            return None;
         }
         let id = keys.id(self.place, self.per, traffic, digests)?;
         Some(Found { grant: &self.grant, cell: keys.table.cell(id), named: None })

@@ -32,7 +32,7 @@ impl LimitSet {
 
     /// Those in it, in the order of the configuration.
     pub fn iter(self) -> impl Iterator<Item = LimitIx> {
-        bits(self.0).map(LimitIx)
+        bits(self.0.into()).map(|bit| LimitIx(bit as u8))
     }
 
     /// Puts `limit` into it.
@@ -48,11 +48,11 @@ impl LimitSet {
 
 /// The places of the bits that are set, from the lowest.
 #[inline]
-pub(super) fn bits(mut word: u16) -> impl Iterator<Item = u8> {
+pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let lowest = word.trailing_zeros();
         word &= word.wrapping_sub(1);
-        (lowest < u16::BITS).then_some(lowest as u8)
+        (lowest < u64::BITS).then_some(lowest as usize)
     })
 }
 

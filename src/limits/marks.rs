@@ -7,6 +7,8 @@
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 
+use super::limit_set::bits;
+
 /// The bits of one limit's cells.
 #[derive(Debug)]
 pub(super) struct Marks {
@@ -52,14 +54,6 @@ fn set_bit(words: &[AtomicU64], at: usize) -> bool {
     words
         .get(at / 64)
         .is_some_and(|word| word.load(Acquire) & bit == 0 && word.fetch_or(bit, AcqRel) & bit == 0)
-}
-
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let lowest = word.trailing_zeros();
-        word &= word.wrapping_sub(1);
-        (lowest < u64::BITS).then_some(lowest as usize)
-    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@
 mod ahead;
 mod atomic;
 pub mod cell;
+mod conforming;
 pub mod finding;
 pub mod grant;
 mod id;
@@ -21,6 +22,7 @@ mod limit;
 mod limit_set;
 mod marks;
 mod named;
+mod part;
 mod per;
 mod plan;
 pub mod policy;
@@ -30,13 +32,15 @@ mod table;
 mod turns;
 
 pub use ahead::LOOK_AHEAD;
-pub use finding::{Bucket, Filter, Holder, Left, Standing};
+pub use finding::{Beside, Bucket, Filter, Holder, Left, Standing};
 pub use id::Digests;
 pub use lease::{Hold, Leases, OnLoss, Terms};
 pub use leasing::{Leased, Place, Role};
 pub use limit_set::{LIMITS_MAX, LimitIx, LimitSet};
 pub use per::{Dimension, Per};
 pub use policy::{Charge, Decision, Policy};
-pub use rule::{BinRange, Burst, KeyMatch, MccRange, Mode, Rate, Rule, RuleKey, When};
+pub use rule::{
+    Amount, BinRange, Burst, KeyMatch, MccRange, Mode, Rate, Reserve, Rule, RuleKey, Share, When,
+};
 pub use store_key::StoreKey;
 pub use turns::Turn;

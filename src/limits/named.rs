@@ -11,8 +11,9 @@ use super::cell::{Cell, Reach};
 use super::grant::Grant;
 use super::id::{Digests, KeyId, Namer, Spread};
 use super::key_name;
+use super::part::nominal;
 use super::per::{Dimension, Per};
-use super::rule::{BinRange, KeyMatch, RuleKey};
+use super::rule::{Amount, BinRange, KeyMatch, RuleKey};
 use crate::clock::Moment;
 use crate::traffic::{Bin, Class, LinkId, Operation, Traffic};
 
@@ -23,7 +24,9 @@ pub(super) struct Named {
     pub(super) grant: Grant,
     pub(super) cell: Cell,
     /// Its place in the configuration of the limit.
-    pub(super) place: usize,
+    pub(super) place: u32,
+    /// It has a bucket in this part of the limit.
+    pub(super) has_bucket: bool,
 }
 
 /// The named keys of one limit.
@@ -70,19 +73,19 @@ type Range = (u32, u32, usize);
 const EVERY_BIN: BinRange = BinRange { first: 0, last: u32::MAX };
 
 impl NamedKeys {
-    /// The keys of a rule, full at `now` and reaching as far as `reach` says. They were found
+    /// The keys of a rule's part, full at `now` and reaching as far as `reach` says. They were found
     /// without fault.
     pub(super) fn new(
-        keys: &[RuleKey],
+        (keys, amounts): (&[RuleKey], &[Option<Amount>]),
         (namer, links): (&Namer, &[String]),
         spread: Spread,
         now: Moment,
         reach: impl Fn(&Grant) -> Reach,
     ) -> Self {
-        let bucket = |(place, key): (usize, &RuleKey)| {
-            let grant = Grant::new(key.rate, key.burst);
-            let cell = Cell::opened(&grant, now, reach(&grant), place as u32);
-            Named { grant, cell, place }
+        let bucket = |(place, amount): (u32, &Option<Amount>)| {
+            let grant = Grant::of(amount.unwrap_or_else(nominal));
+            let cell = Cell::opened(&grant, now, reach(&grant), place);
+            Named { grant, cell, place, has_bucket: amount.is_some() }
         };
         let id = |key: &RuleKey| {
             namer.named(&key_name::of_match(&key.matches, links).unwrap_or_default())
@@ -92,7 +95,7 @@ impl NamedKeys {
         kinds.dedup();
         let ids: Box<[KeyId]> = keys.iter().map(id).collect();
         Self {
-            keys: keys.iter().enumerate().map(bucket).collect(),
+            keys: (0u32..).zip(amounts).map(bucket).collect(),
             by_id: (0..).zip(&ids).map(|(number, id)| (*id, number)).collect(),
             ids,
             groups: kinds.into_iter().map(|per| Group::new(per, keys, namer, spread)).collect(),

@@ -4,19 +4,21 @@
 //! one word of a table that is made with the policy; the limits in it are asked and no others. What
 //! is left for the limit itself is the list of categories that it is for.
 
-use super::limit_set::bits;
+use super::limit_set::{LIMITS_MAX, bits};
 use super::per::{Dimension, Per};
 use super::rule::{Rule, When};
 use crate::traffic::{Class, LinkId, Operation, Traffic};
 
 /// What a message may have or lack, each with a bit of its own.
 const PRESENCES: usize = 1 << 4;
+/// Most limits, each part of a rule counted: three of sixteen rules.
+const ASKED_MAX: usize = 3 * LIMITS_MAX;
 /// Words for one link.
 const PER_LINK: usize = Class::ALL.len() * Operation::ALL.len() * PRESENCES;
 
 /// Some limits, by their places in the order in which they are asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Asked(u16);
+pub(super) struct Asked(u64);
 
 impl Asked {
     /// How many they are.
@@ -27,7 +29,27 @@ impl Asked {
     /// Their places, in order.
     #[inline]
     pub(super) fn iter(self) -> impl Iterator<Item = usize> {
-        bits(self.0).map(usize::from)
+        bits(self.0)
+    }
+
+    /// Those of them that are among `others`.
+    pub(super) const fn among(self, others: Self) -> Self {
+        Self(self.0 & others.0)
+    }
+
+    /// Those of them that are not among `others`.
+    pub(super) const fn without(self, others: Self) -> Self {
+        Self(self.0 & !others.0)
+    }
+
+    /// These and the limit of a place.
+    pub(super) const fn and(self, place: usize) -> Self {
+        Self(self.0 | 1 << (place % ASKED_MAX))
+    }
+
+    /// Whether they are none.
+    pub(super) const fn is_nothing(self) -> bool {
+        self.0 == 0
     }
 }
 
@@ -40,7 +62,8 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// The plan of rules in the order in which they are asked, at most sixteen, for so many links.
+    /// The plan of the parts of rules in the order in which they are asked, each by its rule, for so
+    /// many links.
     pub(super) fn new(rules: &[&Rule], links: usize) -> Self {
         let mut words = Vec::with_capacity((links + 1) * PER_LINK);
         // One link more than there are: it stands for all that the configuration does not know.
@@ -54,7 +77,7 @@ impl Plan {
                             fits(rule) && presence_bits(needs(rule)) & !presence == 0
                         };
                         let places = rules.iter().enumerate().filter(|(_, rule)| asked(rule));
-                        Asked(places.fold(0, |word, (place, _)| word | 1 << place))
+                        places.fold(Asked::default(), |all, (place, _)| all.and(place))
                     }));
                 }
             }

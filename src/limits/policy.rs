@@ -10,9 +10,10 @@ use std::sync::Arc;
 use super::ahead::FAR_KEYS;
 use super::cell::{Asking, Cell, Take};
 use super::id::{Digests, Namer, Spread, link_ids};
-use super::lease::{Leases, OnLoss, Terms};
+use super::lease::{Leases, Terms};
 use super::limit::{Limit, Met};
 use super::limit_set::{LIMITS_MAX, LimitIx, LimitSet};
+use super::part::{Amounts, Part};
 use super::per::Per;
 use super::plan::{Asked, Plan};
 use super::rule::{self, Mode, Rule, RuleFault};
@@ -24,6 +25,8 @@ use crate::traffic::Traffic;
 /// Up to so many limits a decision keeps its notes in a few registers and one cache line or two;
 /// clearing room for [`LIMITS_MAX`] costs as much as two takes.
 const FEW: usize = 4;
+/// Most parts of limits that one message may meet.
+pub(super) const PARTS_MAX: usize = Part::ALL.len() * LIMITS_MAX;
 
 /// Slots that a sweep visits when it needs no room: enough to settle the largest table in hours.
 const ROOMY_VISITS: usize = 8;
@@ -52,6 +55,8 @@ pub struct Policy {
     links: Box<[String]>,
     /// Those that are not off, in the order in which they are asked.
     pub(super) limits: Box<[Limit]>,
+    /// Those of them that are floors.
+    pub(super) floors: Asked,
     pub(super) plan: Plan,
     /// So many keys of a limit in use lie far away.
     pub(super) far_keys: usize,
@@ -102,15 +107,25 @@ impl Policy {
         // A stable sort: limits of one kind stay in the order of the configuration.
         asked.sort_by_key(|(_, rule)| std::cmp::Reverse(rule.per));
         let (spread, ids, leases) = (Spread::new(seed), link_ids(links), Leases::new(terms));
-        let limit = |(place, (ix, rule)): (usize, &(LimitIx, &Rule))| {
+        let parts = asked.iter().flat_map(|(ix, rule)| {
+            let amounts = Part::ALL.into_iter().filter_map(|part| Amounts::of(rule, part, &leases));
+            amounts.map(|amounts| (*ix, *rule, amounts))
+        });
+        let parts: Vec<_> = parts.collect();
+        let limit = |(place, (ix, rule, amounts)): (usize, &(LimitIx, &Rule, Amounts))| {
             let namer = Namer::new(&rule.name, rule.bin_digits, Arc::clone(&ids));
-            Limit::new((place, *ix), rule, (namer, links), &leases, (spread, now))
+            let namer = (namer.of_part(amounts.part), links);
+            Limit::new((place, *ix), (rule, amounts), namer, &leases, (spread, now))
         };
-        let in_order: Vec<&Rule> = asked.iter().map(|(_, rule)| *rule).collect();
+        let in_order: Vec<&Rule> = parts.iter().map(|(_, rule, _)| *rule).collect();
+        let limits: Box<[Limit]> = parts.iter().enumerate().map(limit).collect();
+        let floors = limits.iter().enumerate().filter(|(_, limit)| limit.part == Part::Floor);
+        let floors = floors.fold(Asked::default(), |all, (place, _)| all.and(place));
         Ok(Self {
             rules: rules.into(),
             links: links.into(),
-            limits: asked.iter().enumerate().map(limit).collect(),
+            limits,
+            floors,
             plan: Plan::new(&in_order, links.len()),
             far_keys: FAR_KEYS,
             turns: Turns::new(workers),
@@ -141,10 +156,12 @@ impl Policy {
     /// [`decide`](Self::decide) with what was hashed of the message already.
     pub fn decide_with(&self, traffic: &Traffic, digests: &mut Digests, now: Moment) -> Decision {
         let asked = self.plan.of(traffic);
-        if asked.len() <= FEW {
+        if !asked.among(self.floors).is_nothing() || self.is_lost(now) {
+            self.decide_specially(asked, traffic, digests, now)
+        } else if asked.len() <= FEW {
             self.decide_among::<FEW>(asked, traffic, digests, now)
         } else {
-            self.decide_among::<LIMITS_MAX>(asked, traffic, digests, now)
+            self.decide_among::<PARTS_MAX>(asked, traffic, digests, now)
         }
     }
 
@@ -157,10 +174,9 @@ impl Policy {
     /// [`charge`](Self::charge) with what was hashed of the message already.
     pub fn charge_with(&self, traffic: &Traffic, digests: &mut Digests, now: Moment) -> Charge {
         let mut charge = Charge::default();
-        for limit in self.those(self.plan.of(traffic)) {
-            let met = limit.meet(traffic, digests);
-            let spent = limit
-                .spend(met, traffic, (now, &self.leases), |cell, grant| cell.charge(grant, now));
+        // Nothing is guaranteed to what is never refused anyway: a floor is for the others.
+        for limit in self.those(self.plan.of(traffic).without(self.floors)) {
+            let spent = self.charge_one(limit, traffic, digests, now);
             if spent.is_some_and(|(_, take)| take != Take::Granted) {
                 charge.forgiven.insert(limit.ix);
             }
@@ -180,10 +196,6 @@ impl Policy {
         now: Moment,
     ) -> Decision {
         let leased = self.leases.is_valid(now);
-        if let Some(on_loss) = self.leases.loss(leased) {
-            return self.decide_lost(on_loss, asked, traffic, digests, now);
-        }
-        let asking = Asking { now, reserve: 0, leased };
         let mut met = [Met::NOTHING; N];
         for (limit, met) in self.those(asked).zip(&mut met) {
             *met = limit.meet(traffic, digests);
@@ -191,14 +203,10 @@ impl Policy {
         let mut decision = Decision::default();
         let mut taken: [Option<&Cell>; N] = [None; N];
         for ((limit, met), kept) in self.those(asked).zip(&met).zip(&mut taken) {
-            let take = |cell: &Cell, grant: &_| cell.take(grant, asking);
-            match limit.spend(*met, traffic, (now, &self.leases), take) {
+            match self.take(limit, *met, traffic, (now, leased)) {
                 Some((cell, Take::Granted)) => *kept = Some(cell),
                 None => {}
-                Some((_, refusal)) => {
-                    if refusal == Take::Held {
-                        self.leases.count_held();
-                    }
+                Some(_) => {
                     if limit.enforces {
                         self.undo(&taken);
                         decision.refused_by = Some(limit.ix);
@@ -211,8 +219,27 @@ impl Policy {
         decision
     }
 
+    /// Takes a token of the bucket that a message met, if the limit applies.
+    #[inline]
+    pub(super) fn take<'a>(
+        &'a self,
+        limit: &'a Limit,
+        met: Met<'a>,
+        traffic: &Traffic,
+        (now, leased): (Moment, bool),
+    ) -> Option<(&'a Cell, Take)> {
+        let reserve = limit.reserve.of(traffic.class);
+        let taken = limit.spend(met, traffic, (now, &self.leases), |cell, grant| {
+            cell.take(grant, Asking { now, reserve: grant.reserved(reserve), leased })
+        });
+        if let Some((_, Take::Held)) = taken {
+            self.leases.count_held();
+        }
+        taken
+    }
+
     /// Gives back what was taken, last first.
-    fn undo(&self, taken: &[Option<&Cell>]) {
+    pub(super) fn undo(&self, taken: &[Option<&Cell>]) {
         let mut tokens = 0;
         for cell in taken.iter().rev().copied().flatten() {
             cell.undo();
@@ -223,47 +250,27 @@ impl Policy {
         }
     }
 
-    /// What becomes of a message while no lease is valid and the configuration asks for more than
-    /// that each node goes on by itself.
-    #[cold]
-    fn decide_lost(
-        &self,
-        on_loss: OnLoss,
-        asked: Asked,
+    /// Charges the bucket of one limit, if it applies.
+    pub(super) fn charge_one<'a>(
+        &'a self,
+        limit: &'a Limit,
         traffic: &Traffic,
         digests: &mut Digests,
         now: Moment,
-    ) -> Decision {
-        let mut decision = Decision::default();
-        let applying = || self.those(asked).filter(|limit| limit.is_for_category(traffic));
-        match on_loss {
-            OnLoss::Closed => {
-                for limit in applying() {
-                    if limit.enforces {
-                        decision.refused_by = Some(limit.ix);
-                        break;
-                    }
-                    decision.shadowed.insert(limit.ix);
-                }
-            }
-            OnLoss::Open | OnLoss::Local => {
-                self.charge_with(traffic, digests, now);
-                if applying().next().is_some() {
-                    self.leases.count_failed_open();
-                }
-            }
-        }
-        decision
+    ) -> Option<(&'a Cell, Take)> {
+        let met = limit.meet(traffic, digests);
+        limit.spend(met, traffic, (now, &self.leases), |cell, grant| cell.charge(grant, now))
     }
 
     #[inline]
-    fn those(&self, asked: Asked) -> impl Iterator<Item = &Limit> {
+    pub(super) fn those(&self, asked: Asked) -> impl Iterator<Item = &Limit> {
         asked.iter().filter_map(|place| self.limits.get(place))
     }
 
     /// The limits that apply to a message, in the order in which they are asked.
     pub(super) fn applying<'a>(&'a self, traffic: &'a Traffic) -> impl Iterator<Item = &'a Limit> {
-        self.those(self.plan.of(traffic)).filter(|limit| limit.is_for_category(traffic))
+        let parts = self.those(self.plan.of(traffic));
+        parts.filter(|limit| limit.part == Part::Rate && limit.is_for_category(traffic))
     }
 
     /// Every limit of the configuration; a [`LimitIx`] is an index into this.
@@ -304,12 +311,17 @@ impl Policy {
 
     /// The limits that are not off, in the order in which they are asked.
     pub(super) fn in_order(&self) -> impl Iterator<Item = LimitIx> {
-        self.limits.iter().map(|limit| limit.ix)
+        self.limits.iter().filter(|limit| limit.part == Part::Rate).map(|limit| limit.ix)
     }
 
-    /// The limit, unless it is off.
+    /// The limit by its rate, unless it is off.
     pub(super) fn limit(&self, ix: LimitIx) -> Option<&Limit> {
-        self.limits.iter().find(|limit| limit.ix == ix)
+        self.part(ix, Part::Rate)
+    }
+
+    /// A part of a limit.
+    pub(super) fn part(&self, ix: LimitIx, part: Part) -> Option<&Limit> {
+        self.limits.iter().find(|limit| limit.ix == ix && limit.part == part)
     }
 
     fn table(&self, ix: LimitIx) -> Option<&Table> {

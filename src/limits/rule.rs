@@ -7,7 +7,7 @@
 mod amount;
 mod fault;
 
-pub use amount::{AmountError, BURST_MAX, Burst, RATE_MAX, RATE_MIN, Rate};
+pub use amount::{Amount, AmountError, BURST_MAX, Burst, RATE_MAX, RATE_MIN, Rate, Share};
 pub use fault::{Fault, RuleFault, faults};
 
 use thiserror::Error;
@@ -35,6 +35,12 @@ pub struct Rule {
     pub rate: Rate,
     /// Burst of a key that has no entry in `keys`.
     pub burst: Burst,
+    /// A second bucket of such a key, which has to have a token as well.
+    pub peak: Option<Amount>,
+    /// What such a key may always have: a message that keeps to it is not refused by this limit.
+    pub floor: Option<Amount>,
+    /// What each class leaves of a bucket.
+    pub reserve: Reserve,
     /// Whether it refuses.
     pub mode: Mode,
     /// Which messages it is for.
@@ -50,13 +56,17 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// A limit that is enforced on every message, with no key of its own and defaults for the rest.
+    /// A limit that is enforced on every message, with no key of its own, no reserve and defaults for
+    /// the rest.
     pub fn new(name: &str, per: Per, rate: Rate, burst: Burst) -> Self {
         Self {
             name: name.to_owned(),
             per,
             rate,
             burst,
+            peak: None,
+            floor: None,
+            reserve: Reserve::NONE,
             mode: Mode::Enforce,
             when: When::default(),
             bin_digits: BIN_DIGITS_DEFAULT,
@@ -64,6 +74,45 @@ impl Rule {
             hold: Hold::default(),
             keys: Vec::new(),
         }
+    }
+}
+
+impl Rule {
+    /// Rate and burst of a key that has no entry in `keys`.
+    pub const fn amount(&self) -> Amount {
+        Amount { rate: self.rate, burst: self.burst }
+    }
+}
+
+/// The parts of a burst that requests of a class leave to others. What is critical or protected
+/// leaves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reserve {
+    /// Left by standard requests.
+    pub standard: Share,
+    /// Left by sheddable ones.
+    pub sheddable: Share,
+}
+
+impl Reserve {
+    /// Every class may have the last token.
+    pub const NONE: Self = Self { standard: Share::NONE, sheddable: Share::NONE };
+
+    /// What requests of a class leave.
+    #[inline]
+    pub const fn of(self, class: Class) -> Share {
+        match class {
+            Class::Protected | Class::Critical => Share::NONE,
+            Class::Standard => self.standard,
+            Class::Sheddable => self.sheddable,
+        }
+    }
+}
+
+impl Default for Reserve {
+    /// The last quarter is not for sheddable requests.
+    fn default() -> Self {
+        Self { standard: Share::NONE, sheddable: Share::QUARTER }
     }
 }
 
@@ -132,6 +181,17 @@ pub struct RuleKey {
     pub rate: Rate,
     /// Size of its bucket.
     pub burst: Burst,
+    /// Its second bucket.
+    pub peak: Option<Amount>,
+    /// What it may always have: a message that keeps to it is refused by no limit.
+    pub floor: Option<Amount>,
+}
+
+impl RuleKey {
+    /// Rate and burst of its bucket.
+    pub const fn amount(&self) -> Amount {
+        Amount { rate: self.rate, burst: self.burst }
+    }
 }
 
 /// Which messages a named key is for: those that fit all that it names. One key is one bucket,

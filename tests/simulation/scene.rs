@@ -81,6 +81,8 @@ pub(crate) fn limits(rules: &Rules) -> [Rule; 3] {
         matches: KeyMatch::of_bin(BinRange::parse(rules.bin_prefix).unwrap()),
         rate: Rate::per_second(rules.bin.rate).unwrap(),
         burst: Burst::tokens(rules.bin.burst).unwrap(),
+        peak: None,
+        floor: None,
     });
     let few = Bound { rate: 50.0, burst: 5.0 };
     [

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Case;
 use crate::exchange::{Explained, Fate, Request};
 use crate::gate::Silence;
-use crate::limits::{Rule, Standing};
+use crate::limits::{Beside, Rule, Standing};
 
 /// The whole object.
 pub(super) fn page(case: &Case<'_>) -> Value {
@@ -84,7 +84,19 @@ fn of_limit(rule: &Rule, standing: &Standing) -> Value {
             "remaining_tokens": bucket.level as f64 / 1e6,
             "burst_tokens": bucket.burst.micro() as f64 / 1e6,
             "rate_per_second": bucket.rate.pico_per_second() as f64 / 1e12,
-            "passes": bucket.has_token(),
+            "reserved_tokens": bucket.reserved as f64 / 1e6,
+            "peak": bucket.peak.as_ref().map(beside),
+            "floor": bucket.floor.as_ref().map(beside),
+            "passes": bucket.conforms() || bucket.has_token(),
         }),
     }
+}
+
+/// A bucket beside that of the rate.
+fn beside(beside: &Beside) -> Value {
+    json!({
+        "remaining_tokens": beside.level as f64 / 1e6,
+        "burst_tokens": beside.amount.burst.micro() as f64 / 1e6,
+        "rate_per_second": beside.amount.rate.pico_per_second() as f64 / 1e12,
+    })
 }

@@ -59,9 +59,12 @@ impl<'a> Node<'a> {
                 if !is_of(&answer, bucket) {
                     return Err(other_limits(admin));
                 }
-                let level = number(&answer, "remaining_tokens");
-                let level = level.ok_or("the node does not say what is left")?;
-                bucket.level = (level * 1e6).round() as i64;
+                bucket.level = left(&answer)?;
+                for (name, beside) in [("peak", &mut bucket.peak), ("floor", &mut bucket.floor)] {
+                    if let Some(beside) = beside {
+                        beside.level = left(answer.get(name).unwrap_or(&Value::Null))?;
+                    }
+                }
                 let holder = answer.get("held_by").and_then(Value::as_str);
                 bucket.holder = Holder::ALL
                     .into_iter()
@@ -85,6 +88,12 @@ fn is_of(answer: &Value, bucket: &Bucket) -> bool {
 
 fn number(answer: &Value, name: &str) -> Option<f64> {
     answer.get(name).and_then(Value::as_f64)
+}
+
+/// Micro-tokens that a bucket has left.
+fn left(bucket: &Value) -> Result<i64, String> {
+    let level = number(bucket, "remaining_tokens").ok_or("the node does not say what is left")?;
+    Ok((level * 1e6).round() as i64)
 }
 
 fn other_limits(admin: SocketAddr) -> String {

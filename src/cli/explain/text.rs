@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::Case;
 use crate::exchange::{Explained, Fate, Pass, Request, Unread};
 use crate::gate::Silence;
-use crate::limits::{Bucket, LimitIx, Mode, Rule, Standing};
+use crate::limits::{Amount, Beside, Bucket, LimitIx, Mode, Rule, Standing};
 use crate::traffic::Class;
 
 /// The whole page.
@@ -104,20 +104,39 @@ fn limit_in_words(rule: &Rule, standing: &Standing, class: Class) -> String {
         }
         Standing::Applies(bucket) => bucket,
     };
-    format!(
-        "{}, key {} ({}): {} of {} tokens, {} a second: {}",
+    let amount = Amount { rate: bucket.rate, burst: bucket.burst };
+    let mut text = format!(
+        "{}, key {} ({}): {}",
         rule.mode.name(),
         bucket.key,
         bucket.holder.name(),
-        tokens(bucket.level),
-        tokens(bucket.burst.micro()),
-        bucket.rate.pico_per_second() as f64 / 1e12,
-        verdict_in_words(rule.mode, bucket, class),
-    )
+        level_in_words(bucket.level, amount, bucket.reserved),
+    );
+    // Writing to a String cannot fail.
+    if let Some(Beside { level, amount, reserved }) = bucket.peak {
+        let _ = write!(text, "; peak {}", level_in_words(level, amount, reserved));
+    }
+    if let Some(Beside { level, amount, .. }) = bucket.floor {
+        let _ = write!(text, "; floor {}", level_in_words(level, amount, 0));
+    }
+    let _ = write!(text, ": {}", verdict_in_words(rule.mode, bucket, class));
+    text
+}
+
+fn level_in_words(level: i64, Amount { rate, burst }: Amount, reserved: i64) -> String {
+    let kept = match reserved {
+        0 => String::new(),
+        _ => format!(" ({} of them kept for other classes)", tokens(reserved)),
+    };
+    let rate = rate.pico_per_second() as f64 / 1e12;
+    format!("{} of {} tokens{kept}, {rate} a second", tokens(level), tokens(burst.micro()))
 }
 
 fn verdict_in_words(mode: Mode, bucket: &Bucket, class: Class) -> &'static str {
     match (class, bucket.has_token(), mode) {
+        (Class::Critical | Class::Standard | Class::Sheddable, ..) if bucket.conforms() => {
+            "keeps to its floor, would pass"
+        }
         (Class::Protected, ..) if bucket.would_forgive() => "would be let off, deep in debt",
         (Class::Protected, ..) => "would be charged",
         (_, true, _) => "would pass",

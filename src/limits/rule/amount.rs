@@ -26,6 +26,9 @@ impl Rate {
         }
     }
 
+    /// One token a day.
+    pub const SLOWEST: Self = Self { pico_per_second: 11_574_074 };
+
     /// In pico-tokens per second, exactly.
     pub const fn pico_per_second(self) -> u64 {
         self.pico_per_second
@@ -54,18 +57,72 @@ impl Burst {
         Self { micro: micro.max(1_000_000) }
     }
 
+    /// One token.
+    pub const ONE: Self = Self { micro: 1_000_000 };
+
+    /// With what `rate` gives in so long.
+    #[must_use]
+    pub fn plus(self, rate: Rate, during: std::time::Duration) -> Self {
+        let pico = u128::from(rate.pico_per_second) * during.as_millis() / 1_000;
+        let more = i64::try_from(pico / 1_000_000).unwrap_or(i64::MAX);
+        Self { micro: self.micro.saturating_add(more) }
+    }
+
     /// In micro-tokens.
     pub const fn micro(self) -> i64 {
         self.micro
     }
 }
 
-/// A rate or a burst that no bucket can have.
+/// A bucket's rate and burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// How fast it refills.
+    pub rate: Rate,
+    /// What it holds when it is full.
+    pub burst: Burst,
+}
+
+/// The part of a burst that requests of a class must leave to others, in fractions of 2^32.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Share(u32);
+
+impl Share {
+    /// Nothing.
+    pub const NONE: Self = Self(0);
+    /// One fourth.
+    pub const QUARTER: Self = Self(1 << 30);
+
+    /// A share from 0 to 1.
+    pub fn of(share: f64) -> Result<Self, AmountError> {
+        if (0.0..=1.0).contains(&share) {
+            Ok(Self((share * f64::from(u32::MAX)).round() as u32))
+        } else {
+            Err(AmountError::Share)
+        }
+    }
+
+    /// Of an amount of micro-tokens.
+    #[inline]
+    pub const fn part(self, micro: i64) -> i64 {
+        ((micro as i128 * self.0 as i128) >> 32) as i64
+    }
+
+    /// From 0 to 1.
+    pub fn get(self) -> f64 {
+        f64::from(self.0) / f64::from(u32::MAX)
+    }
+}
+
+/// A rate, a burst or a share that no bucket can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum AmountError {
     /// The rate is out of range.
     #[error("a rate is from one token a day (0.0000116) to 10000000 tokens per second")]
     Rate,
+    /// The share is out of range.
+    #[error("a share is from 0 to 1")]
+    Share,
     /// The burst is out of range.
     #[error("a burst is from 1 to 1000000000 tokens")]
     Burst,

@@ -35,6 +35,9 @@ pub enum Fault {
     /// `keys_max` is out of range.
     #[error("keys_max is from 1 to {KEYS_MAX}")]
     KeysMax,
+    /// A floor that reaches the rate of its limit or key.
+    #[error("the rate of the floor is not below that of the limit")]
+    HighFloor,
     /// A key that names nothing: it would be for every message.
     #[error("the key names no dimension")]
     NoKey,
@@ -70,6 +73,9 @@ pub fn faults(rules: &[Rule]) -> Vec<RuleFault> {
         if !(1..=KEYS_MAX).contains(&asked.keys_max) {
             say(None, Fault::KeysMax);
         }
+        if asked.floor.is_some_and(|floor| floor.rate >= asked.rate) {
+            say(None, Fault::HighFloor);
+        }
         key_faults(asked, |key, fault| say(Some(key), fault));
     }
     found
@@ -83,6 +89,9 @@ fn key_faults(rule: &Rule, mut say: impl FnMut(usize, Fault)) {
     // Ranges meet where the rest of their keys is the same.
     let mut by_width: HashMap<(KeyMatch, u32), Vec<Range>> = HashMap::new();
     for (at, key) in rule.keys.iter().enumerate() {
+        if key.floor.is_some_and(|floor| floor.rate >= key.rate) {
+            say(at, Fault::HighFloor);
+        }
         let per = key.matches.per();
         if per.is_nothing() {
             say(at, Fault::NoKey);
@@ -121,7 +130,10 @@ mod tests {
 
     fn rule(name: &str, per: Per, keys: &[KeyMatch]) -> Rule {
         let (rate, burst) = (Rate::per_second(1.0).unwrap(), Burst::tokens(1.0).unwrap());
-        let keys = keys.iter().map(|key| RuleKey { matches: *key, rate, burst }).collect();
+        let keys = keys
+            .iter()
+            .map(|key| RuleKey { matches: *key, rate, burst, peak: None, floor: None })
+            .collect();
         Rule { keys, ..Rule::new(name, per, rate, burst) }
     }
 

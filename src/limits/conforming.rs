@@ -1,0 +1,156 @@
+//! Decisions that are more than one token of each limit: where a floor says what may not be refused,
+//! and while the store is lost and the configuration asks for more than that each node goes on.
+//!
+//! A floor is asked before anything else. What keeps to it conforms: the limits that it exempts from
+//! are charged, and may owe for it, but do not refuse. The floor of a limit exempts from that limit
+//! alone. The floor of a named key exempts from every limit, since only the configuration can bring
+//! one into being; a limit that is not enforced exempts from nothing but itself.
+
+use super::cell::{Cell, Take};
+use super::id::Digests;
+use super::lease::OnLoss;
+use super::limit::{Limit, Met};
+use super::limit_set::LimitSet;
+use super::plan::Asked;
+use super::policy::{Decision, PARTS_MAX, Policy};
+use crate::clock::Moment;
+use crate::traffic::Traffic;
+
+/// What was spent for a message so far, in order.
+struct Spent<'a> {
+    cells: [Option<&'a Cell>; PARTS_MAX],
+    count: usize,
+}
+
+/// What a message is exempt from.
+#[derive(Default)]
+struct Exempt {
+    limits: LimitSet,
+    all: bool,
+}
+
+impl<'a> Spent<'a> {
+    const NOTHING: Self = Self { cells: [None; PARTS_MAX], count: 0 };
+
+    fn note(&mut self, cell: &'a Cell) {
+        // No more parts are asked than there is room for.
+        if let Some(room) = self.cells.get_mut(self.count) {
+            *room = Some(cell);
+            self.count += 1;
+        }
+    }
+}
+
+impl Policy {
+    /// Whether no lease is valid and the configuration asks for more than that each node goes on by
+    /// itself.
+    #[inline]
+    pub(super) fn is_lost(&self, now: Moment) -> bool {
+        self.leases.loss(self.leases.is_valid(now)).is_some()
+    }
+
+    /// [`decide`](Self::decide) where there is a floor, or no lease.
+    #[cold]
+    pub(super) fn decide_specially(
+        &self,
+        asked: Asked,
+        traffic: &Traffic,
+        digests: &mut Digests,
+        now: Moment,
+    ) -> Decision {
+        let leased = self.leases.is_valid(now);
+        let lost = self.leases.loss(leased);
+        if lost == Some(OnLoss::Open) {
+            return self.fail_open(asked, traffic, digests, now);
+        }
+        let (mut spent, mut decision) = (Spent::NOTHING, Decision::default());
+        let exempt = self.ask_floors(asked, traffic, digests, (now, leased), &mut spent);
+        for limit in self.those(asked.without(self.floors)) {
+            if exempt.all || exempt.limits.contains(limit.ix) {
+                if let Some((cell, Take::Granted)) = self.charge_one(limit, traffic, digests, now) {
+                    spent.note(cell);
+                }
+                continue;
+            }
+            let met = limit.meet(traffic, digests);
+            let refused = if lost == Some(OnLoss::Closed) {
+                met.applies()
+            } else {
+                match self.take(limit, met, traffic, (now, leased)) {
+                    Some((cell, Take::Granted)) => {
+                        spent.note(cell);
+                        false
+                    }
+                    taken => taken.is_some(),
+                }
+            };
+            if refused && limit.enforces {
+                self.undo(&spent.cells);
+                decision.refused_by = Some(limit.ix);
+                return decision;
+            }
+            if refused {
+                decision.shadowed.insert(limit.ix);
+            }
+        }
+        decision
+    }
+
+    /// Asks the floors of a message: those of named keys first, as one of them settles everything.
+    fn ask_floors<'a>(
+        &'a self,
+        asked: Asked,
+        traffic: &Traffic,
+        digests: &mut Digests,
+        moment: (Moment, bool),
+        spent: &mut Spent<'a>,
+    ) -> Exempt {
+        let mut exempt = Exempt::default();
+        for of_named in [true, false] {
+            for floor in self.those(asked.among(self.floors)) {
+                let met = floor.meet(traffic, digests);
+                let exempts_all = floor.enforces && floor.meets_named(traffic, digests);
+                if exempts_all != of_named {
+                    continue;
+                }
+                if let Some((cell, Take::Granted)) = self.ask_floor(floor, met, traffic, moment) {
+                    spent.note(cell);
+                    exempt.limits.insert(floor.ix);
+                    if exempts_all {
+                        exempt.all = true;
+                        return exempt;
+                    }
+                }
+            }
+        }
+        exempt
+    }
+
+    /// A floor keeps nothing back from any class.
+    fn ask_floor<'a>(
+        &'a self,
+        floor: &'a Limit,
+        met: Met<'a>,
+        traffic: &Traffic,
+        (now, leased): (Moment, bool),
+    ) -> Option<(&'a Cell, Take)> {
+        floor.spend(met, traffic, (now, &self.leases), |cell, grant| {
+            cell.take(grant, super::cell::Asking { now, reserve: 0, leased })
+        })
+    }
+
+    /// The store is lost and the configuration says `open`.
+    fn fail_open(
+        &self,
+        asked: Asked,
+        traffic: &Traffic,
+        digests: &mut Digests,
+        now: Moment,
+    ) -> Decision {
+        self.charge_with(traffic, digests, now);
+        if self.those(asked).any(|limit| limit.meet(traffic, digests).applies()) {
+            self.leases.count_failed_open();
+        }
+        Decision::default()
+    }
+}
