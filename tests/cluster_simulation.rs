@@ -22,9 +22,9 @@ use cluster::table::Row;
 use cluster::workloads::{self, GROUPS};
 use cluster::world::play;
 
-/// Each group of workloads has a test of its own, so that they run beside each other. Two seeds are
+/// Each group of workloads has a test of its own, so that they run beside each other. Four seeds are
 /// enough to find what has broken; `tests/long.sh` plays forty.
-const SEEDS: &str = "1-2";
+const SEEDS: &str = "1-4";
 
 fn every_demand_is_met(group: &str) {
     let seeds = std::env::var("TOLLGATE_CLUSTER_SEEDS");
@@ -98,7 +98,7 @@ fn a_fault_names_its_seeds_and_how_to_play_one_again() {
     let replay = "cargo run --release --example leases -- seed hop-4 3";
     assert!(fault.ends_with(replay), "{fault}");
     let (_, arguments) = replay.split_once("-- ").unwrap();
-    let arguments: Vec<_> = arguments.split(' ').skip(3).map(str::to_owned).collect();
+    let arguments: Vec<_> = arguments.split(' ').map(str::to_owned).collect();
     let mut told = Vec::new();
     assert!(command::run(&arguments, &mut told).unwrap());
     let told = String::from_utf8(told).unwrap();

@@ -30,6 +30,15 @@ impl Leased {
         out.extend(told);
     }
 
+    /// Tells the sync what gates want of it.
+    pub(crate) fn urge(&mut self, now: Moment) {
+        if let Some(sync) = &mut self.sync
+            && self.policy.wants_sync()
+        {
+            sync.urge(now);
+        }
+    }
+
     /// What a gate does with a message, without telling the sync.
     pub(crate) fn decide_alone(&self, asked: &Asked, now: Moment) -> bool {
         let _turn = self.policy.turn(0);
@@ -60,14 +69,12 @@ impl Node for Leased {
 
     fn decide(&mut self, asked: &Asked, now: Moment) -> bool {
         let is_admitted = self.decide_alone(asked, now);
-        if let Some(sync) = &mut self.sync {
-            if is_admitted {
-                self.books.note(&self.policy, sync, asked, now);
-            }
-            if self.policy.wants_sync() {
-                sync.urge(now);
-            }
+        if let Some(sync) = &self.sync
+            && is_admitted
+        {
+            self.books.note(&self.policy, sync, asked, now);
         }
+        self.urge(now);
         is_admitted
     }
 

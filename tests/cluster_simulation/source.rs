@@ -97,7 +97,8 @@ impl Sender {
                 f64::from(volley) * each.as_secs_f64() + shot * within.as_secs_f64()
             }
         };
-        let at = self.source.from + Duration::from_secs_f64(after);
+        // In whole microseconds a whole rate gives whole micro-tokens: a cell need not round.
+        let at = self.source.from + Duration::from_micros((after * 1e6) as u64);
         (at < self.source.until).then(|| Moment::START.after(at))
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tollgate::traffic::Class;
+
 use crate::cluster::fault::{Fault, Outage, Step, Wakes};
 use crate::cluster::limit::Of;
 use crate::cluster::must::Must;
@@ -140,7 +142,14 @@ fn abuse() -> Vec<Workload> {
             .must(Must::RefuseNoGood)
             .must(Must::Exceed(over))
     };
+    let protected = Crowd::new(4, 0.2..0.2).class(Class::Protected);
     vec![
+        Workload::new("protected", "messages that may not be refused, beside four times the rate")
+            .crowd(protected)
+            .crowd(Crowd::abusers(4, 4.0).beside())
+            .must(Must::RefuseNoProtected)
+            .must(Must::Lose(0.4))
+            .must(Must::Exceed(5.0)),
         abuser("abuser-4", 4, 5.0),
         abuser("abuser-16", 16, 9.0),
         Workload::new("abusers-150", "a hundred and fifty clients at four times their rates")
@@ -169,11 +178,11 @@ fn sizes() -> Vec<Workload> {
             .crowd(ABUSER)
             .must(Must::RefuseOneGoodIn(2_000))
             .must(Must::Exceed(3.0)),
-        Workload::new("fast-small", "a burst of 20 ms of the rate, one abuser")
+        Workload::new("fast-small", "a burst of 20 ms of the rate, a client at ten times it")
             .rate(1_000.0, 20.0)
             .seconds(14)
             .crowd(Crowd::exact(2))
-            .crowd(ABUSER)
+            .crowd(Crowd::abusers(1, 10.0))
             .must(Must::Lose(0.01))
             .must(Must::Exceed(22.0)),
         Workload::new("fast-large-16", "forty thousand requests a second on one large bucket")
@@ -190,6 +199,12 @@ fn sizes() -> Vec<Workload> {
             // Together 5,000 a second: the sum of 1 / k^0.6 is 99 and a half.
             .crowd(Crowd::abusers(10_000, 2.01).falling(0.6))
             .must(Must::Lose(0.01)),
+        Workload::new("alone", "one node, whose store is its own memory")
+            .rate(7.0, 3.5)
+            .nodes(1)
+            .crowd(Crowd::good(10))
+            .crowd(Crowd::abusers(20, 20.0))
+            .must(Must::AgreeWithIdeal),
     ]
 }
 

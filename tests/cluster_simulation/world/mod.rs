@@ -138,7 +138,7 @@ impl<'a, N: Node> World<'a, N> {
     fn starts(&mut self, place: usize) {
         let who = Life { place, number: self.lives };
         self.lives += 1;
-        let showed = Moment::from_nanos(self.random.u64(..2_000_000));
+        let showed = Moment::from_nanos(self.random.u64(..2_000) * 1_000);
         let clock = OwnClock::new(self.now, showed);
         let start = Start {
             limits: &self.limits,
