@@ -65,7 +65,7 @@ impl Row {
             write!(fault, " {first} (and {others} more);").unwrap();
         }
         let seed = seeds.first().unwrap_or(&0);
-        write!(fault, " seeds {seeds:?}; play one again with\n").unwrap();
+        writeln!(fault, " seeds {seeds:?}; play one again with").unwrap();
         write!(fault, "    cargo run --release --example leases -- seed {name} {seed}").unwrap();
         Some(fault)
     }
