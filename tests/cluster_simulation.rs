@@ -16,6 +16,7 @@
 #[path = "cluster_simulation/mod.rs"]
 mod cluster;
 
+use cluster::cheat::{Cheat, OVERSPENDS, UNDERREPORTS};
 use cluster::command::{self, REJECTED};
 use cluster::leased::Leased;
 use cluster::table::Row;
@@ -88,6 +89,15 @@ fn designs_that_were_rejected_are_found_wanting() {
         let row = Row::play(workloads::named(shows).unwrap(), &[1, 2], *play);
         assert!(row.fault().is_some(), "{design} passes {shows}");
     }
+}
+
+#[test]
+fn the_books_notice_a_node_that_cheats() {
+    let workload = workloads::named("abuser-4").unwrap();
+    let broken = play::<Cheat<OVERSPENDS>>(&workload, 1).broken;
+    assert!(broken.iter().any(|wrong| wrong.contains("unreported")), "{broken:?}");
+    let broken = play::<Cheat<UNDERREPORTS>>(&workload, 1).broken;
+    assert!(broken.iter().any(|wrong| wrong.contains("charged")), "{broken:?}");
 }
 
 #[test]

@@ -30,6 +30,13 @@ impl Leased {
         out.extend(told);
     }
 
+    /// Looks whether the request that was just admitted might be.
+    pub(crate) fn note(&mut self, asked: &Asked, now: Moment) {
+        if let Some(sync) = &self.sync {
+            self.books.note(&self.policy, sync, asked, now);
+        }
+    }
+
     /// Tells the sync what gates want of it.
     pub(crate) fn urge(&mut self, now: Moment) {
         if let Some(sync) = &mut self.sync
@@ -69,10 +76,8 @@ impl Node for Leased {
 
     fn decide(&mut self, asked: &Asked, now: Moment) -> bool {
         let is_admitted = self.decide_alone(asked, now);
-        if let Some(sync) = &self.sync
-            && is_admitted
-        {
-            self.books.note(&self.policy, sync, asked, now);
+        if is_admitted {
+            self.note(asked, now);
         }
         self.urge(now);
         is_admitted

@@ -7,6 +7,8 @@
 mod agenda;
 mod books;
 mod bucket;
+#[cfg(test)]
+pub(crate) mod cheat;
 pub(crate) mod command;
 mod fault;
 mod ideal;
