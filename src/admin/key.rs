@@ -6,8 +6,10 @@
 use serde_json::{Value, json};
 use thiserror::Error;
 
+use super::lease;
 use crate::clock::Moment;
 use crate::limits::{Beside, Bucket, Dimension, LimitIx, Per, Policy, Standing};
+use crate::metrics::Published;
 use crate::traffic::{Bin, Class, LinkId, Mcc, MerchantId, Operation, TerminalId, Traffic};
 
 /// Why a query has no answer. It never repeats the query.
@@ -37,7 +39,12 @@ pub(super) enum QueryError {
 }
 
 /// The bucket that a query names.
-pub(super) fn of_query(policy: &Policy, query: &str, now: Moment) -> Result<Value, QueryError> {
+pub(super) fn of_query(
+    published: &Published,
+    query: &str,
+    now: Moment,
+) -> Result<Value, QueryError> {
+    let policy = &published.policy;
     let Asked { limit, traffic, named, bin_digits } = read(policy, query)?;
     let rule = policy.limits().get(usize::from(limit.0)).ok_or(QueryError::Limit)?;
     if let Some(dimension) = rule.per.iter().find(|dimension| !named.has(*dimension)) {
@@ -47,7 +54,11 @@ pub(super) fn of_query(policy: &Policy, query: &str, now: Moment) -> Result<Valu
         Standing::Applies(_) if rule.per.has(Dimension::Bin) && bin_digits < rule.bin_digits => {
             Err(QueryError::BinDigits(rule.bin_digits))
         }
-        Standing::Applies(bucket) => Ok(shown(&rule.name, &bucket)),
+        Standing::Applies(bucket) => {
+            let mut shown = shown(&rule.name, &bucket);
+            shown["lease"] = lease::of_key(published, limit, &traffic, now);
+            Ok(shown)
+        }
         Standing::Lacks(dimension) => Err(QueryError::Lacks(dimension.name())),
         Standing::Off | Standing::NotFor(_) => Err(QueryError::Off),
     }

@@ -4,6 +4,7 @@
 //! scrape cannot delay a message.
 
 mod key;
+mod lease;
 mod status;
 
 use std::sync::Arc;
@@ -102,7 +103,7 @@ async fn status(State(door): State<Door>, RawQuery(query): RawQuery) -> impl Int
     let now = published.clock.now();
     let (status, page) = match query.as_deref() {
         None | Some("") => (StatusCode::OK, status::of_node(&published, readiness.get(), now)),
-        Some(query) => match key::of_query(&published.policy, query, now) {
+        Some(query) => match key::of_query(&published, query, now) {
             Ok(page) => (StatusCode::OK, page),
             Err(why) => (StatusCode::BAD_REQUEST, json!({ "error": why.to_string() })),
         },

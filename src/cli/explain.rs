@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::Args;
+use serde_json::Value;
 
 use super::input::Input;
 use super::{EXIT_CONFIG, EXIT_FORCED, EXIT_USAGE};
@@ -21,7 +22,7 @@ use crate::clock::Moment;
 use crate::config::{Config, Link};
 use crate::exchange::{Exchange, Explained};
 use crate::gate::Gate;
-use crate::limits::Policy;
+use crate::limits::{LimitIx, Policy};
 use crate::wire::{Framing, Splitter};
 
 /// The command line of `explain`.
@@ -54,6 +55,14 @@ struct Case<'a> {
     framed: bool,
     /// Its limits stand as in the running node.
     live: bool,
+    /// How their keys stand to the store, where the running node leases its tokens.
+    leases: Vec<(LimitIx, Value)>,
+}
+
+impl Case<'_> {
+    fn lease(&self, limit: LimitIx) -> Option<&Value> {
+        self.leases.iter().find(|(of, _)| *of == limit).map(|(_, lease)| lease)
+    }
 }
 
 /// Says what would become of a message.
@@ -79,8 +88,8 @@ fn run(arguments: &Arguments) -> Result<(), (u8, String)> {
     let policy = Arc::new(policy);
     let mut node = live::Node::new(&config, arguments.live);
     let (explained, framed) = explain_frame(link, &policy, &input.bytes, &mut node);
-    node.has_answered().map_err(|why| (EXIT_FORCED, format!("error: {why}")))?;
-    let case = Case { link, policy: &policy, explained, framed, live: arguments.live };
+    let leases = node.answered().map_err(|why| (EXIT_FORCED, format!("error: {why}")))?;
+    let case = Case { link, policy: &policy, explained, framed, live: arguments.live, leases };
     let page = if arguments.json { format!("{}\n", json::page(&case)) } else { text::page(&case) };
     // Whoever closed the pipe does not want to read it.
     let _ = io::stdout().lock().write_all(page.as_bytes());

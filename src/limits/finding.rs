@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::grant::ONE;
 use super::id::Digests;
 use super::key_name;
+use super::leasing::Place;
 use super::limit::{Found, Limit};
 use super::limit_set::LimitIx;
 use super::part::Part;
@@ -190,6 +191,14 @@ impl Policy {
         bucket.peak = self.beside(limit, Part::Peak, traffic, now);
         bucket.floor = self.beside(limit, Part::Floor, traffic, now);
         Some(Standing::Applies(bucket))
+    }
+
+    /// Where the lease sync finds the bucket of the key that a message has; `None` when it has none, or
+    /// only shares one.
+    pub fn leased_place(&self, limit: LimitIx, traffic: &Traffic) -> Option<Place> {
+        let at = self.limits.iter().position(|own| own.ix == limit && own.part == Part::Rate)?;
+        let found = self.limits.get(at)?.find(traffic, &mut Digests::none())?;
+        Some(Place { limit: u8::try_from(at).ok()?, number: found.cell?.number() })
     }
 
     /// The bucket of another part of a limit, if the message meets one.

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
+use std::time::Duration;
 
 use super::cell::Reach;
 use super::grant::{Grant, ONE};
@@ -107,6 +108,22 @@ impl Terms {
             Hold::Share => self.shared_hold(level, cap, nodes),
         };
         Reach { hold: Some(hold), budget: Some(budget) }
+    }
+
+    /// Micro-tokens that a cluster of so many nodes admits beyond burst and rate at the most, from a
+    /// full bucket: no node spends more than its hold before one answer tells it the truth. Argued in
+    /// docs/leasing.md, and met by the worst case that was constructed for it.
+    pub fn over_at_most(&self, cap: i64, nodes: u32, hold: Hold) -> i64 {
+        let held = self.reach(cap, cap, nodes, hold).hold.unwrap_or(cap);
+        held.saturating_mul(i64::from(nodes.max(1))).saturating_sub(cap).max(0)
+    }
+
+    /// Micro-tokens that a cluster usually admits beyond burst and rate when it is asked for `asked`
+    /// tokens per second of one key, with a round trip to the store of so long. Fitted to the
+    /// simulation, in docs/leasing.md.
+    pub fn over_usually(asked: f64, round_trip: Duration) -> f64 {
+        let late = (round_trip + Duration::from_millis(3)).as_secs_f64();
+        (2.5 + 2.0 * asked * late) * ONE as f64
     }
 
     /// The node's part of the bucket while at least half of it is there, its part of the level when
@@ -287,6 +304,15 @@ mod tests {
         assert_eq!(reach(-30.0, 50.0, 4), (1.0, 1.0));
         // Of a bucket of one token and a half, a quarter is less than the floor of what is low.
         assert_eq!(reach(1.4, 4.0, 2), (1.0, 1.0));
+    }
+
+    #[test]
+    fn what_a_cluster_may_admit_too_much_is_its_holds_beyond_the_burst() {
+        let over = |nodes, hold| Terms::default().over_at_most(50 * ONE, nodes, hold) / ONE;
+        assert_eq!([1, 4, 16].map(|nodes| over(nodes, Hold::Share)), [0, 0, 78]);
+        assert_eq!(over(16, Hold::Burst), 750);
+        let usual = Terms::over_usually(500.0, Duration::from_millis(1));
+        assert!((usual / 1e6 - 6.5).abs() < 1e-9);
     }
 
     #[test]

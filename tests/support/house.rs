@@ -1,11 +1,12 @@
 //! The usual arrangement: one link, `visa`, before one host. A test says only what differs.
 
 use std::net::SocketAddr;
+use std::process::Command;
 
 use super::host::Host;
 use super::message::Layout;
 use super::peer::{Framing, Peer};
-use super::proxy::Proxy;
+use super::proxy::{BINARY, Proxy};
 
 /// What a test wants; the texts are lines of TOML.
 pub struct Plan {
@@ -85,8 +86,15 @@ impl Plan {
     /// Starts host and proxy, and waits until every connection between them is up.
     #[track_caller]
     pub fn start(&self) -> House {
+        self.start_with(&[])
+    }
+
+    /// The same with more on the command line of the proxy.
+    #[track_caller]
+    pub fn start_with(&self, more: &[&str]) -> House {
         let host = Host::listen(self.host_framing);
-        let proxy = Proxy::start(&self.config(host.address()));
+        let command = Command::new(BINARY);
+        let proxy = Proxy::start_with(command, &self.config(host.address()), more);
         let mut at_host: Vec<_> = (0..self.connections).map(|_| host.accept()).collect();
         proxy.wait_for_metric(SOCKETS, self.connections as f64);
         let standby = at_host.split_off(1);

@@ -126,6 +126,14 @@ impl Peer {
         }
     }
 
+    /// Whether something has come. A harness reads whole frames, so nothing of one is left behind.
+    pub fn has_bytes(&self) -> bool {
+        self.stream.set_nonblocking(true).unwrap();
+        let read = self.stream.peek(&mut [0]);
+        self.stream.set_nonblocking(false).unwrap();
+        matches!(read, Ok(1))
+    }
+
     /// Fails when a frame comes within a moment. For proof that nothing comes, first wait for what
     /// would come after it; this only catches what is already there.
     #[track_caller]

@@ -37,11 +37,18 @@ impl Proxy {
 
     /// The same by a command that ends in the binary's path.
     #[track_caller]
-    pub fn start_by(mut command: Command, config: &str) -> Self {
+    pub fn start_by(command: Command, config: &str) -> Self {
+        Self::start_with(command, config, &[])
+    }
+
+    /// The same with more on the command line of `run`.
+    #[track_caller]
+    pub fn start_with(mut command: Command, config: &str, more: &[&str]) -> Self {
         let path = config_file(config);
         let mut child = command
             .args(["run", "--config"])
             .arg(&path)
+            .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -30,7 +30,9 @@ fn of_request(case: &Case<'_>, request: &Request) -> Value {
     let rule = |place: u8| limits.get(usize::from(place));
     let standings = request.gate.standings.iter();
     let standings: Vec<Value> = standings
-        .filter_map(|(limit, standing)| Some(of_limit(rule(limit.0)?, standing)))
+        .filter_map(|(limit, standing)| {
+            Some(of_limit(rule(limit.0)?, standing, case.lease(*limit)))
+        })
         .collect();
     let (outcome, reason, by, code) = match request.fate {
         Fate::Forwarded(pass) => (pass.name(), None, request.gate.verdict.refused_by, None),
@@ -69,7 +71,7 @@ const fn not_answered_because(request: &Request) -> Option<&'static str> {
     }
 }
 
-fn of_limit(rule: &Rule, standing: &Standing) -> Value {
+fn of_limit(rule: &Rule, standing: &Standing, lease: Option<&Value>) -> Value {
     let not = |why: String| json!({ "limit": rule.name, "mode": rule.mode.name(), "applies": false, "why": why });
     match standing {
         Standing::Off => not("off".to_owned()),
@@ -87,6 +89,7 @@ fn of_limit(rule: &Rule, standing: &Standing) -> Value {
             "reserved_tokens": bucket.reserved as f64 / 1e6,
             "peak": bucket.peak.as_ref().map(beside),
             "floor": bucket.floor.as_ref().map(beside),
+            "lease": lease,
             "passes": bucket.conforms() || bucket.has_token(),
         }),
     }

@@ -20,16 +20,18 @@ pub(super) struct Node<'a> {
     config: &'a Config,
     asked: bool,
     failure: Option<String>,
+    /// How the keys of limits stand to the store, where the node leases its tokens.
+    leases: Vec<(LimitIx, Value)>,
 }
 
 impl<'a> Node<'a> {
     pub(super) const fn new(config: &'a Config, asked: bool) -> Self {
-        Self { config, asked, failure: None }
+        Self { config, asked, failure: None, leases: Vec::new() }
     }
 
-    /// Whether everything that was asked was answered.
-    pub(super) fn has_answered(self) -> Result<(), String> {
-        self.failure.map_or(Ok(()), Err)
+    /// The leases that were told, or what was asked and not answered.
+    pub(super) fn answered(self) -> Result<Vec<(LimitIx, Value)>, String> {
+        self.failure.map_or(Ok(self.leases), Err)
     }
 
     /// Puts the node's levels in the place of full buckets.
@@ -45,7 +47,7 @@ impl<'a> Node<'a> {
     }
 
     fn fill_in(
-        &self,
+        &mut self,
         policy: &Policy,
         traffic: &Traffic,
         standings: &mut [(LimitIx, Standing)],
@@ -66,6 +68,9 @@ impl<'a> Node<'a> {
                     }
                 }
                 let holder = answer.get("held_by").and_then(Value::as_str);
+                if let Some(lease @ Value::Object(_)) = answer.get("lease") {
+                    self.leases.push((*limit, lease.clone()));
+                }
                 bucket.holder = Holder::ALL
                     .into_iter()
                     .find(|known| Some(known.name()) == holder)

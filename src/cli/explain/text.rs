@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use serde_json::Value;
+
 use super::Case;
 use crate::exchange::{Explained, Fate, Pass, Request, Unread};
 use crate::gate::Silence;
@@ -55,6 +57,9 @@ fn of_request(case: &Case<'_>, request: &Request, framing: &str, mut say: impl F
     for (limit, standing) in &request.gate.standings {
         if let Some(rule) = case.policy.limits().get(usize::from(limit.0)) {
             say(&format!("limit {}", rule.name), &limit_in_words(rule, standing, traffic.class));
+            if let Some(lease) = case.lease(*limit) {
+                say(&format!("lease {}", rule.name), &lease_in_words(lease));
+            }
         }
     }
     say("outcome", &outcome_in_words(case, request));
@@ -121,6 +126,33 @@ fn limit_in_words(rule: &Rule, standing: &Standing, class: Class) -> String {
     }
     let _ = write!(text, ": {}", verdict_in_words(rule.mode, bucket, class));
     text
+}
+
+/// How a key stands to the store, as the node tells it.
+fn lease_in_words(lease: &Value) -> String {
+    let word = |name: &str| lease.get(name).and_then(Value::as_str).unwrap_or("unknown");
+    let number = |name: &str| lease.get(name).and_then(Value::as_f64);
+    let told = |name: &str| {
+        number(name)
+            .map_or("no limit".to_owned(), |number| format!("{}", (number * 1e3).round() / 1e3))
+    };
+    let nodes = told("nodes");
+    if word("standing") == "new" && number("level_tokens").is_none() {
+        return format!("not met by this node yet, one of {nodes}; mode {}", word("mode"));
+    }
+    format!(
+        "{} {} s ago, mode {}: level {}, {} unreported of {} that may be (hold), share {} among \
+         {nodes} nodes; the cluster admits {} tokens too many at most, and about {} at 20 times the rate",
+        word("standing"),
+        told("age_seconds"),
+        word("mode"),
+        told("level_tokens"),
+        told("unreported_tokens"),
+        told("hold_tokens"),
+        told("share"),
+        told("over_at_most_tokens"),
+        told("over_usually_tokens"),
+    )
 }
 
 fn level_in_words(level: i64, Amount { rate, burst }: Amount, reserved: i64) -> String {

@@ -28,7 +28,8 @@ pub use self::settings::Settings;
 pub use self::tally::{LimitTally, Tally};
 use super::protocol::{Call, Lease, Low, NodeId, Reply, Since};
 use crate::clock::Moment;
-use crate::limits::{Leased, Place, Policy, Role, Terms};
+use crate::limits::grant::ONE;
+use crate::limits::{Hold, Leased, Place, Policy, Role, Terms};
 
 /// Slots of each limit that a tick looks at for keys that have rested, in so many steps: none of them
 /// keeps a gate that makes a key waiting for more than some microseconds.
@@ -39,6 +40,9 @@ const STEPS_PER_TICK: usize = 16;
 const IDLE: Duration = Duration::from_secs(60);
 /// The same while few slots are free.
 const IDLE_CROWDED: Duration = Duration::from_secs(1);
+
+/// An abuser asks for so many times the rate; by it the usual bound is said.
+const MANY_TIMES: f64 = 20.0;
 
 /// A call to send.
 #[derive(Clone, Debug, PartialEq)]
@@ -64,6 +68,10 @@ pub struct Known {
     pub share: f32,
     /// Since the store's last word of this key, or the node's own.
     pub age: Duration,
+    /// What the cluster may admit beyond burst and rate at the most.
+    pub over_at_most: i64,
+    /// What it usually admits beyond when it is asked for twenty times the rate.
+    pub over_usually: i64,
 }
 
 /// The sync of one node with one store.
@@ -85,6 +93,8 @@ pub struct Sync {
     /// When the newest call that was answered had left.
     answered_at: Option<Moment>,
     since: Since,
+    /// Of the calls that were answered, the last ones counting most.
+    round_trip: Duration,
     /// Keys to report at the next flush, beside those that gates have marked.
     again: Vec<Place>,
     /// Keys that the node answers itself, and those of them that are reported next since the store is
@@ -120,6 +130,7 @@ impl Sync {
             flushed_at: None,
             answered_at: None,
             since: Since::default(),
+            round_trip: Duration::ZERO,
             again: Vec::new(),
             local: Vec::new(),
             returning: Vec::new(),
@@ -165,6 +176,7 @@ impl Sync {
         // Forgotten: what it says of its keys is older than what was sent since.
         let Some(flight) = self.flights.land(number) else { return };
         self.tally.answered += 1;
+        self.round_trip = (self.round_trip * 7 + now.since(flight.sent_at)) / 8;
         let was_lost = !self.policy.leases().is_valid(now);
         self.policy.leases().renew(flight.sent_at.after(self.settings.lease_ttl), reply.nodes);
         if self.answered_at.is_none_or(|newest| newest < flight.sent_at) {
@@ -229,6 +241,14 @@ impl Sync {
             hold: record.reach(leased.grant, leased.role, &self.terms, nodes).hold,
             share: record.share,
             age: now.since(record.at),
+            over_at_most: match leased.role {
+                Role::Limit(hold) => self.terms.over_at_most(cap, nodes, hold),
+                Role::Floor => self.terms.over_at_most(cap, nodes, Hold::Burst),
+            },
+            over_usually: {
+                let asked = MANY_TIMES * leased.grant.per_second() / ONE as f64;
+                Terms::over_usually(asked, self.round_trip) as i64
+            },
         })
     }
 
