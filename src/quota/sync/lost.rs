@@ -40,6 +40,8 @@ impl Sync {
     /// that have spent most first, as many at a time as one call takes.
     pub(super) fn begin_return(&mut self, now: Moment) {
         self.returning.append(&mut self.local);
+        self.returning.sort_unstable();
+        self.returning.dedup();
         let (policy, records) = (&self.policy, &self.records);
         // The last is reported first.
         self.returning.sort_by_cached_key(|place| {

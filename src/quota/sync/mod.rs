@@ -335,6 +335,10 @@ impl Sync {
             return;
         }
         record.land();
+        if record.standing == Standing::Local {
+            // Its return has failed, and begins again with the next answer.
+            self.local.push(place);
+        }
         if let Some(leased) = self.policy.leased_cell(place) {
             let reach = record.reach(leased.grant, leased.role, &self.terms, nodes);
             leased.cell.unhush(record.reached_from(), reach);
@@ -387,7 +391,7 @@ impl Sync {
     }
 
     fn begin_tally(&mut self) {
-        self.tally.local_keys = self.local.len();
+        self.tally.local_keys = self.local.len() + self.returning.len();
         self.tally.limits.fill(LimitTally::default());
     }
 
