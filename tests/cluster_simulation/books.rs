@@ -1,5 +1,7 @@
 //! The books of a leased node: what it admitted, what its cells say, and what the store has charged.
 
+use std::ops::Range;
+
 use tollgate::clock::Moment;
 use tollgate::limits::{Burst, Place, Policy, Rule, StoreKey, Terms};
 use tollgate::quota::protocol::{NodeId, Store};
@@ -17,6 +19,8 @@ const ONE: i64 = 1_000_000;
 pub(crate) struct Books {
     /// Of nobody: it tells what a request's buckets are called.
     namer: Policy,
+    /// Of each limit: its places among the parts of all limits.
+    parts: Vec<Range<usize>>,
     nodes: u32,
     /// Since when as many nodes are live as the cluster has.
     complete_since: Option<Moment>,
@@ -31,7 +35,15 @@ impl Books {
         let burst = Burst::tokens(1e9).unwrap();
         let rules: Vec<_> = rules.iter().map(|rule| Rule { burst, ..rule.clone() }).collect();
         let namer = Policy::leased(&rules, &[], Terms::default(), 1, 0, Moment::START);
+        let mut end = 0;
+        let parts = rules.iter().map(|rule| {
+            let has_floor = rule.floor.is_some() || rule.keys.iter().any(|key| key.floor.is_some());
+            let begin = end;
+            end += 1 + usize::from(has_floor) + usize::from(rule.peak.is_some());
+            begin..end
+        });
         Self {
+            parts: parts.collect(),
             namer: namer.unwrap(),
             nodes: u32::try_from(nodes).unwrap(),
             complete_since: None,
@@ -40,19 +52,24 @@ impl Books {
         }
     }
 
-    /// What the store calls the bucket of a request in one limit.
-    fn store_key(&self, asked: &Asked, limit: usize) -> Option<StoreKey> {
+    /// What the store calls the buckets of a request in one limit: that of its rate, and its peak.
+    fn store_keys(&self, asked: &Asked, limit: usize) -> Vec<StoreKey> {
         let _turn = self.namer.turn(0);
+        // Nothing is guaranteed to what is charged, so no floor is met.
         self.namer.charge(&asked.traffic, Moment::START);
-        let (mut marked, mut keys) = (Vec::new(), Vec::new());
+        let mut marked = Vec::new();
         self.namer.collect_urgent(|place| marked.push(place));
         self.namer.collect_soon(|place| marked.push(place));
-        for place in marked {
+        marked.sort_unstable();
+        marked.dedup();
+        let cells = marked.into_iter().filter_map(|place| {
             let leased = self.namer.leased_cell(place)?;
             leased.cell.heed();
-            keys.extend((usize::from(place.limit) == limit).then_some(leased.key));
-        }
-        keys.first().copied()
+            Some((usize::from(place.limit), leased.key))
+        });
+        let cells: Vec<_> = cells.collect();
+        let parts = &self.parts[limit];
+        cells.into_iter().filter(|(part, _)| parts.contains(part)).map(|(_, key)| key).collect()
     }
 
     /// A request was admitted: while the lease is valid, a node holds itself to what it may spend
@@ -64,8 +81,8 @@ impl Books {
             return;
         }
         let complete_since = *self.complete_since.get_or_insert(now);
-        if at(&mut self.places, asked.key, || None).is_none() {
-            let key = self.store_key(asked, 0).unwrap();
+        if at(&mut self.places, asked.key, |_| None).is_none() {
+            let key = self.store_keys(asked, 0)[0];
             self.places[asked.key] = policy.place_of(&key, now);
         }
         let Some(known) = self.places[asked.key].and_then(|place| sync.look(place, now)) else {
@@ -92,19 +109,20 @@ impl Books {
         // A token that was given back after it was reported stays charged.
         let given_back = i64::try_from(policy.leases().undone()).unwrap() * ONE;
         for Taken { asked, limit, tokens } in taken {
-            let key = self.store_key(asked, *limit).unwrap();
             let admitted = i64::try_from(*tokens).unwrap() * ONE;
-            let spent = policy
-                .place_of(&key, now)
-                .and_then(|place| policy.leased_cell(place)?.cell.spent())
-                .unwrap_or_default();
-            if spent != admitted {
-                broken.push(format!("{key}: {admitted} admitted and {spent} spent"));
-            }
-            let row = store.rows(key).find(|(node, _)| *node == id);
-            let charged = row.map(|(_, row)| row.spent);
-            if !charged.is_some_and(|charged| (0..=given_back).contains(&(charged - spent))) {
-                broken.push(format!("{key}: {spent} spent and {charged:?} charged"));
+            for key in self.store_keys(asked, *limit) {
+                let spent = policy
+                    .place_of(&key, now)
+                    .and_then(|place| policy.leased_cell(place)?.cell.spent())
+                    .unwrap_or_default();
+                if spent != admitted {
+                    broken.push(format!("{key}: {admitted} admitted and {spent} spent"));
+                }
+                let row = store.rows(key).find(|(node, _)| *node == id);
+                let charged = row.map(|(_, row)| row.spent);
+                if !charged.is_some_and(|charged| (0..=given_back).contains(&(charged - spent))) {
+                    broken.push(format!("{key}: {spent} spent and {charged:?} charged"));
+                }
             }
         }
         broken

@@ -22,7 +22,7 @@ pub(crate) struct Score {
 #[derive(Debug)]
 struct Key {
     /// Charged with every admission of every node; may owe without end.
-    debt: Bucket,
+    debts: Vec<Bucket>,
     deepest: f64,
     windows: Vec<Window>,
 }
@@ -41,17 +41,20 @@ impl Score {
 
     /// A request that the ideal admits.
     pub(crate) fn ideal(&mut self, source: &Source, arrived: Moment) {
-        self.keys(source).for_each(|key| key.window(arrived).ideal += 1);
+        let counts = u64::from(counts(source));
+        self.keys(source).for_each(|key| key.window(arrived).ideal += counts);
     }
 
     /// A request that arrived earlier or just now and that a node admits.
     pub(crate) fn ours(&mut self, source: &Source, arrived: Moment, now: Moment) {
         for key in self.keys(source) {
-            key.window(arrived).ours += 1;
+            key.window(arrived).ours += u64::from(counts(source));
             // What may not be refused is no fault of those who decide.
             if source.class != Class::Protected {
-                key.debt.spend(now);
-                key.deepest = key.deepest.min(key.debt.tokens());
+                for debt in &mut key.debts {
+                    debt.spend(now);
+                    key.deepest = key.deepest.min(debt.tokens());
+                }
             }
         }
     }
@@ -77,8 +80,8 @@ impl Score {
 
     fn keys(&mut self, source: &Source) -> impl Iterator<Item = &mut Key> {
         self.limits.iter_mut().map(|(limit, keys)| {
-            at(keys, limit.key(source), || Key {
-                debt: limit.bucket(),
+            at(keys, limit.key(source), |_| Key {
+                debts: limit.buckets(),
                 deepest: 0.0,
                 windows: Vec::new(),
             })
@@ -86,9 +89,15 @@ impl Score {
     }
 }
 
+/// Whether it matters how many requests of a source are admitted: those that anybody may spare do
+/// not, where others need what they leave.
+fn counts(source: &Source) -> bool {
+    source.class != Class::Sheddable
+}
+
 impl Key {
     fn window(&mut self, arrived: Moment) -> &mut Window {
         let number = arrived.since(Moment::START).as_nanos() / WINDOW.as_nanos();
-        at(&mut self.windows, usize::try_from(number).unwrap(), Window::default)
+        at(&mut self.windows, usize::try_from(number).unwrap(), |_| Window::default())
     }
 }

@@ -73,6 +73,24 @@ impl Workload {
         self
     }
 
+    /// A second bucket beside that of the narrowest limit.
+    pub(crate) fn peak(mut self, rate: f64, burst: f64) -> Self {
+        self.limits[0].peak = Some((rate, burst));
+        self
+    }
+
+    /// A floor of the narrowest limit for so many merchants, the first ones.
+    pub(crate) fn floors(mut self, merchants: usize, rate: f64, burst: f64) -> Self {
+        self.limits[0].floors = Some((merchants, (rate, burst)));
+        self
+    }
+
+    /// The part of the narrowest limit's bucket that is not for sheddable requests.
+    pub(crate) fn reserve(mut self, reserve: f64) -> Self {
+        self.limits[0].reserve = reserve;
+        self
+    }
+
     pub(crate) fn crowd(mut self, crowd: Crowd) -> Self {
         self.crowds.push(crowd);
         self
@@ -223,6 +241,12 @@ impl Crowd {
     /// Sources that send so many times their rate, everywhere.
     pub(crate) const fn abusers(count: usize, times: f64) -> Self {
         Self::new(count, times..times).rhythm(Rhythm::Poisson)
+    }
+
+    /// They send at exactly so many times the narrowest limit's rate.
+    pub(crate) const fn times(mut self, times: f64) -> Self {
+        self.times = times..times;
+        self
     }
 
     pub(crate) const fn rhythm(mut self, rhythm: Rhythm) -> Self {

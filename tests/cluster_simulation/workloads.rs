@@ -331,7 +331,54 @@ fn several_limits() -> Vec<Workload> {
             .must(Must::RefuseNoGood)
             .must(Must::Exceed(over))
     };
+    let floor = |name, nodes| {
+        let volleys =
+            Rhythm::Volleys { count: 50, within: Duration::from_micros(500), each: ms(2_001) };
+        Workload::new(
+            name,
+            "merchants that use their floors to the full, while another takes the rest",
+        )
+        .nodes(nodes)
+        .rate(1_000.0, 2_000.0)
+        .limit(Of::All, 250.0, 500.0)
+        .floors(6, 25.0, 50.0)
+        .crowd(Crowd::hoppers(3, secs(1)).times(0.025))
+        .crowd(Crowd::hoppers(3, secs(2)).times(0.025).rhythm(volleys))
+        .crowd(Crowd::abusers(1, 0.5))
+        .must(Must::RefuseNoGood)
+    };
+    let dual = |name, nodes, over| {
+        Workload::new(name, "a second bucket of twice the rate and a fifth of the burst")
+            .nodes(nodes)
+            .rate(25.0, 250.0)
+            .peak(50.0, 50.0)
+            .crowd(Crowd::good(7))
+            .crowd(ABUSER)
+            .must(Must::RefuseNoGood)
+            .must(Must::Exceed(over))
+    };
+    let classes = |name, nodes| {
+        Workload::new(name, "protected, standard and sheddable requests of one key, together 1.8 r")
+            .nodes(nodes)
+            .reserve(0.25)
+            .crowd(Crowd::new(4, 0.6..0.6))
+            .crowd(Crowd::new(4, 1.0..1.0).beside().class(Class::Sheddable))
+            .crowd(Crowd::new(4, 0.2..0.2).beside().class(Class::Protected))
+            .must(Must::RefuseNoProtected)
+            .must(Must::Lose(0.4))
+    };
     vec![
+        classes("classes-4", 4),
+        classes("classes-16", 16),
+        floor("floor-4", 4),
+        floor("floor-16", 16),
+        floor("floor-in-trouble", 4)
+            .seconds(90)
+            .fault(secs(10), Fault::StoreDown { how: Outage::CallsLost, lasting: secs(20) })
+            .fault(secs(45), Fault::StoreWiped)
+            .fault(secs(60), Fault::ClockSteps { by: Step::Back(secs(3_600)) }),
+        dual("dual-4", 4, 5.0),
+        dual("dual-16", 16, 7.0),
         three("three-limits-4", 4, 5.0),
         three("three-limits-16", 16, 10.0),
         Workload::new("bin-overrun", "good merchants that ask a third more than their BIN has")

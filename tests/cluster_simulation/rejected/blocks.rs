@@ -34,7 +34,7 @@ impl Node for FixedBlocks {
         if !self.wanted.contains(&asked.key) {
             self.wanted.push(asked.key);
         }
-        let at_hand = at(&mut self.at_hand, asked.key, || 0);
+        let at_hand = at(&mut self.at_hand, asked.key, |_| 0);
         let admitted = *at_hand > 0;
         *at_hand -= u32::from(admitted);
         admitted

@@ -45,7 +45,7 @@ impl Node for DemandLease {
     }
 
     fn decide(&mut self, asked: &Asked, now: Moment) -> bool {
-        let key = at(&mut self.keys, asked.key, Key::default);
+        let key = at(&mut self.keys, asked.key, |_| Key::default());
         key.demand[0] += 1;
         let admitted = key.at_hand > 0;
         key.at_hand -= u32::from(admitted);

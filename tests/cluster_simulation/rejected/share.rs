@@ -32,7 +32,7 @@ impl Node for StaticShare {
     }
 
     fn decide(&mut self, asked: &Asked, now: Moment) -> bool {
-        at(&mut self.buckets, asked.key, || Bucket::new(self.rate, self.burst)).take(now)
+        at(&mut self.buckets, asked.key, |_| Bucket::new(self.rate, self.burst)).take(now)
     }
 
     fn due(&self) -> Option<Moment> {

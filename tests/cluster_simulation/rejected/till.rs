@@ -34,7 +34,7 @@ impl Store for Till {
         let now = Moment::from_nanos(wall_us * 1_000);
         let mut lent = Vec::new();
         for (key, wish) in call {
-            let bucket = at(&mut self.buckets, *key, || self.limit.bucket());
+            let bucket = at(&mut self.buckets, *key, |_| self.limit.buckets().remove(0));
             match *wish {
                 Wish::Lend(most) => {
                     let whole = (0..most).take_while(|_| bucket.take(now)).count();

@@ -147,7 +147,7 @@ impl<'a, N: Node> World<'a, N> {
             seed: self.random.u64(..),
         };
         let node = N::start(&start, showed);
-        at(&mut self.places, place, || None);
+        at(&mut self.places, place, |_| None);
         self.places[place] = Some(Process::new(node, who.number, clock));
         self.agenda.put(self.now.after(OPENS_ANYWAY_AFTER), Event::Opens(who));
         self.sends_and_sets_its_timer(who);

@@ -1,20 +1,19 @@
 //! Requests: they arrive, a node decides, and so does the ideal.
 
-use tollgate::traffic::{Bin, Class, LinkId, MerchantId, Operation, Traffic};
+use tollgate::traffic::{Bin, Class, LinkId, Operation, Traffic};
 
 use super::{Event, World};
-use crate::cluster::limit::{Limit, at};
+use crate::cluster::limit::{Limit, at, merchant};
 use crate::cluster::node::{Asked, Node};
 use crate::cluster::process::{Deed, Life, Request};
 use crate::cluster::source::Source;
 
 /// The requests of a source as a node sees them.
 pub(super) fn asked(limits: &[Limit], source: &Source) -> Asked {
-    let acceptor = format!("SHOP{:06}", source.merchant);
     let bin = format!("4{:05}00", source.bin);
     let digits: Vec<u8> = bin.bytes().map(|digit| digit - b'0').collect();
     let mut traffic = Traffic::new(LinkId(0), source.class, Operation::Purchase);
-    traffic.merchant = MerchantId::new(b"123456", acceptor.as_bytes());
+    traffic.merchant = Some(merchant(source.merchant));
     traffic.bin = Bin::from_digits(&digits);
     Asked { traffic, key: limits[0].key(source) }
 }
@@ -59,8 +58,8 @@ impl<N: Node> World<'_, N> {
             self.score.ours(source, arrived, now);
             let process = self.places[who.place].as_mut().unwrap();
             for (place, limit) in self.limits.iter().enumerate() {
-                let keys = at(&mut process.taken, place, Vec::new);
-                let (tokens, last) = at(keys, limit.key(source), || (0, now));
+                let keys = at(&mut process.taken, place, |_| Vec::new());
+                let (tokens, last) = at(keys, limit.key(source), |_| (0, now));
                 (*tokens, *last) = (*tokens + 1, now);
             }
         } else {
