@@ -178,11 +178,11 @@ fn sizes() -> Vec<Workload> {
             .crowd(ABUSER)
             .must(Must::RefuseOneGoodIn(2_000))
             .must(Must::Exceed(3.0)),
-        Workload::new("fast-small", "a burst of 20 ms of the rate, a client at ten times it")
+        Workload::new("fast-small", "a burst of 20 ms of the rate, one abuser")
             .rate(1_000.0, 20.0)
             .seconds(14)
             .crowd(Crowd::exact(2))
-            .crowd(Crowd::abusers(1, 10.0))
+            .crowd(ABUSER)
             .must(Must::Lose(0.01))
             .must(Must::Exceed(22.0)),
         Workload::new("fast-large-16", "forty thousand requests a second on one large bucket")
