@@ -23,9 +23,9 @@ use cluster::table::Row;
 use cluster::workloads::{self, GROUPS};
 use cluster::world::play;
 
-/// Each group of workloads has a test of its own, so that they run beside each other. Four seeds are
+/// Each group of workloads has a test of its own, so that they run beside each other. Ten seeds are
 /// enough to find what has broken; `tests/long.sh` plays forty.
-const SEEDS: &str = "1-4";
+const SEEDS: &str = "1-10";
 
 fn every_demand_is_met(group: &str) {
     let seeds = std::env::var("TOLLGATE_CLUSTER_SEEDS");
