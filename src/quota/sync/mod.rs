@@ -262,6 +262,12 @@ impl Sync {
         // A key that was reported since it was marked has nothing new to say.
         let policy = &self.policy;
         places.retain(|place| policy.leased_cell(*place).is_some_and(|leased| leased.cell.heed()));
+        // Whoever wanted to be heard at once and was not is heard now.
+        if policy.wants_sync() {
+            policy.collect_urgent(|place| places.push(place));
+            places.sort_unstable();
+            places.dedup();
+        }
         self.begin_tally();
         if self.policy.leases().is_valid(now) {
             self.report(now, &places, out);
