@@ -317,6 +317,54 @@ fn a_key_that_comes_back_after_its_eviction_is_charged_from_its_first_token() {
     assert_eq!(cluster.nodes[0].policy.overflowed(LIMIT), 0);
 }
 
+/// New keys come faster than resting ones may go, for ever.
+#[test]
+fn a_spray_of_keys_that_never_stops_loses_no_spending() {
+    let mut cluster = Cluster::new(1, &rule(1_000_000.0, 1_000_000.0, 1_000));
+    let (mut admitted, mut reported) = (0, BTreeMap::new());
+    for number in 0..100_000 {
+        let node = &mut cluster.nodes[0];
+        // Every third comes back while it may still have its cell.
+        let number = if number % 3 == 0 { number / 2 } else { number };
+        admitted += i64::from(node.spend(number, false, cluster.now));
+        if cluster.rng.u8(..50) == 0 {
+            cluster.now = cluster.now.after(MS * cluster.rng.u32(1..250));
+            cluster.turn(0);
+        }
+        while let Some((_, outgoing)) = cluster.calls.pop() {
+            // One call in four is lost, and one reply.
+            let reports = &outgoing.call.reports;
+            if cluster.rng.u8(..4) > 0 {
+                reports.iter().for_each(|report| {
+                    let most = reported.entry(report.boot).or_insert(0);
+                    *most = report.spent.max(*most);
+                });
+                let reply = cluster.store.call(&outgoing.call, cluster.wall_us()).reply;
+                if cluster.rng.u8(..4) > 0 {
+                    cluster.nodes[0].sync.answer(cluster.now, outgoing.number, &reply);
+                }
+            }
+        }
+        assert!(cluster.nodes[0].policy.keys_in_use(LIMIT) <= 1_000);
+    }
+    for _ in 0..20 {
+        cluster.now = cluster.now.after(MS * 60);
+        cluster.turn(0);
+        while let Some((_, outgoing)) = cluster.calls.pop() {
+            for report in &outgoing.call.reports {
+                let most = reported.entry(report.boot).or_insert(0);
+                *most = report.spent.max(*most);
+            }
+            let reply = cluster.store.call(&outgoing.call, cluster.wall_us()).reply;
+            cluster.nodes[0].sync.answer(cluster.now, outgoing.number, &reply);
+        }
+    }
+    // Keys without a cell share the buckets of a full table, which are this node's own.
+    let shared = cluster.nodes[0].policy.overflowed(LIMIT) as i64;
+    assert_eq!(reported.values().sum::<i64>() / TOKEN + shared, admitted);
+    assert!(shared > 1_000 && reported.len() > 10_000, "{shared} {}", reported.len());
+}
+
 #[test]
 fn a_lost_store_is_noticed_by_the_end_of_the_lease_and_its_return_by_the_next_answer() {
     let mut cluster = Cluster::new(7, &rule(25.0, 50.0, 100));

@@ -104,12 +104,12 @@ fn follow(rate: Rate, burst: Burst, start: u64, gaps: impl Iterator<Item = u64>)
     admitted
 }
 
-/// Who keeps to the rate to the nanosecond is never refused.
 /// A take of one who may have the last token.
 fn take_at(cell: &Cell, grant: &Grant, now: Moment) -> Take {
     cell.take(grant, Asking::at(now))
 }
 
+/// Who keeps to the rate to the nanosecond is never refused.
 #[test]
 fn a_bucket_of_one_token_is_full_again_when_its_token_is_due() {
     for tokens in [1.0, 2.0, 5.0, 8.0, 25.0, 1_000.0, 1e6, 1e7] {

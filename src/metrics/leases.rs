@@ -38,6 +38,7 @@ impl Page<'_> {
         self.set_gauge(&LEASE_AGE, &[], leasing.age(policy, now).as_secs_f64());
         self.set(&LEASE_NODES, &[], leases.nodes().into());
         self.set(&LEASE_KEYS, &[], tally.keys as u64);
+        self.set(&LEASE_LATE_KEYS, &[], tally.late_keys as u64);
         self.set(&LEASE_LOCAL_KEYS, &[], tally.local_keys as u64);
         self.set(&LEASE_HELD, &[], leases.held());
         self.set(&LEASE_UNDO, &[], leases.undone());

@@ -117,6 +117,8 @@ table! {
         "Tokens spent that the store had not heard of, over all keys of the limit reported since the last tick";
     LEASE_KEYS = "tollgate_lease_keys" Gauge []
         "Keys that this node has reported or heard of and that have not rested since";
+    LEASE_LATE_KEYS = "tollgate_lease_late_keys" Gauge []
+        "Keys that wait for the next tick, since more of them have spent than one tick reports";
     LEASE_LOCAL_KEYS = "tollgate_lease_local_keys" Gauge []
         "Keys that this node answers itself, since the store is lost";
     LEASE_HELD = "tollgate_lease_held_total" Counter []

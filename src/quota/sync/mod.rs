@@ -36,6 +36,9 @@ use crate::limits::{Hold, Leased, Place, Policy, Role, Terms};
 const VISITS_PER_STEP: usize = 128;
 const STEPS_PER_TICK: usize = 16;
 
+/// So many calls leave with one tick; more keys than they hold wait for the next.
+const CALLS_PER_TICK: usize = 256;
+
 /// A key rests when it was not heard of for so long, and twice as long as its bucket takes to fill.
 const IDLE: Duration = Duration::from_secs(60);
 /// The same while few slots are free.
@@ -97,6 +100,8 @@ pub struct Sync {
     round_trip: Duration,
     /// Keys to report at the next flush, beside those that gates have marked.
     again: Vec<Place>,
+    /// Keys that did not find room in the last tick's calls.
+    late: Vec<Place>,
     /// Keys that the node answers itself, and those of them that are reported next since the store is
     /// back, the last first.
     local: Vec<Place>,
@@ -132,6 +137,7 @@ impl Sync {
             since: Since::default(),
             round_trip: Duration::ZERO,
             again: Vec::new(),
+            late: Vec::new(),
             local: Vec::new(),
             returning: Vec::new(),
             return_at: None,
@@ -258,6 +264,7 @@ impl Sync {
         let tenths = 90 + self.draw() % 21;
         self.next_tick = now.after(self.settings.tick * tenths as u32 / 100);
         let mut places = self.flights.room();
+        places.append(&mut self.late);
         self.policy.collect_soon(|place| places.push(place));
         // A key that was reported since it was marked has nothing new to say.
         let policy = &self.policy;
@@ -270,6 +277,7 @@ impl Sync {
         }
         self.begin_tally();
         if self.policy.leases().is_valid(now) {
+            self.put_off(&mut places);
             self.report(now, &places, out);
         } else {
             self.answer_locally(now, &places);
@@ -277,6 +285,17 @@ impl Sync {
         }
         self.flights.give_back(places);
         self.sweep(now);
+    }
+
+    /// Leaves what is more than one tick's calls can tell for the next one, where it comes first.
+    fn put_off(&mut self, places: &mut Vec<Place>) {
+        let most = self.settings.batch_max.saturating_mul(CALLS_PER_TICK);
+        self.late.extend(places.drain(most.min(places.len())..));
+        for place in &self.late {
+            // It counts as told, so that no gate tells it again.
+            self.policy.leased_cell(*place).map(|leased| leased.cell.remind());
+        }
+        self.tally.late_keys = self.late.len();
     }
 
     /// Reports the keys that cannot wait for the tick.
@@ -385,7 +404,12 @@ impl Sync {
                 } else {
                     IDLE.max(leased.grant.time_to_full(0).saturating_mul(2))
                 };
-                record.is_at_rest(spent) && now.since(record.at) > idle
+                if !record.is_at_rest(spent) {
+                    // Mostly it is marked already; a mark that went missing is made up for here.
+                    policy.remind(place);
+                    return false;
+                }
+                now.since(record.at) > idle
             };
             policy.sweep_leased(now, VISITS_PER_STEP, rests, &mut retired);
         }

@@ -197,6 +197,32 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_incarnation_ends_before_a_store_could_not_tell_its_tokens_apart() {
+        let mut record = Record::first(NonZeroU64::MIN, 50 * ONE, 1, Moment::START);
+        // Where `spent` of the cell has gone round, and a rate of ten million a second takes 8 hours.
+        record.base = i64::MAX - ONE;
+        let mut boots = 1;
+        for round in 1..=5 {
+            let spent = record.charged.max(record.base).wrapping_add(INCARNATION_MAX);
+            record.take(0, record.counted(spent), 1.0, Moment::START);
+            record.depart(7, spent);
+            record.renew(|| unreachable_boot());
+            record.land();
+            record.renew(|| {
+                boots += 1;
+                NonZeroU64::new(boots).unwrap()
+            });
+            assert_eq!((record.boot.get(), boots), (round + 1, round + 1));
+            let later = record.charged.wrapping_add(3 * ONE);
+            assert_eq!((record.counted(record.charged), record.counted(later)), (0, 3 * ONE));
+        }
+    }
+
+    fn unreachable_boot() -> NonZeroU64 {
+        panic!("an incarnation ended while its report was under way")
+    }
+
+    #[test]
     fn a_record_takes_no_more_than_a_cache_line() {
         assert_eq!(size_of::<Option<Record>>(), 64);
     }

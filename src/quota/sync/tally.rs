@@ -17,6 +17,8 @@ pub struct Tally {
     pub unplaced: u64,
     /// Keys that the node answers itself at this moment.
     pub local_keys: usize,
+    /// Keys that wait for the next tick, since there were more than one tick tells.
+    pub late_keys: usize,
     /// Keys that have a record.
     pub keys: usize,
     /// By limit, in the order in which limits are asked.
