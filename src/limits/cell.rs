@@ -178,7 +178,7 @@ impl Cell {
     /// older one sees less, never more.
     #[inline]
     pub fn take(&self, grant: &Grant, asking: Asking) -> Take {
-        self.spend(grant, asking, ONE.saturating_add(asking.reserve))
+        self.spend(grant, asking, ONE + asking.reserve)
     }
 
     /// Spends one token whether it is there or not, down to a debt of one burst, so that a storm

@@ -42,11 +42,11 @@ impl<'a> Spent<'a> {
 }
 
 impl Policy {
-    /// Whether no lease is valid and the configuration asks for more than that each node goes on by
-    /// itself.
-    #[inline]
-    pub(super) fn is_lost(&self, now: Moment) -> bool {
-        self.leases.loss(self.leases.is_valid(now)).is_some()
+    /// Whether there is a floor among these limits, or no valid lease where the configuration asks
+    /// for more than that each node goes on by itself.
+    pub(super) fn decides_specially(&self, asked: Asked, now: Moment) -> bool {
+        let lost = self.leases.loss(self.leases.is_valid(now));
+        lost.is_some() || !asked.among(self.floors).is_nothing()
     }
 
     /// [`decide`](Self::decide) where there is a floor, or no lease.
@@ -81,7 +81,11 @@ impl Policy {
                         spent.note(cell);
                         false
                     }
-                    taken => taken.is_some(),
+                    Some((_, refusal)) => {
+                        self.note(refusal);
+                        true
+                    }
+                    None => false,
                 }
             };
             if refused && limit.enforces {

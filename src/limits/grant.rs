@@ -50,7 +50,7 @@ impl Grant {
     /// shuts no class out for ever: full, it has a token for each.
     #[inline]
     pub(super) fn reserved(&self, share: Share) -> i64 {
-        share.part(self.cap).min(self.cap - ONE)
+        if share.is_nothing() { 0 } else { share.part(self.cap).min(self.cap - ONE) }
     }
 
     /// How long a bucket of this level takes to be full again if nobody spends.

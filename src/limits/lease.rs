@@ -217,6 +217,11 @@ impl Leases {
         self.nodes.load(Relaxed)
     }
 
+    /// Whether there is anything that [`loss`](Self::loss) may say.
+    pub(super) fn may_be_lost(&self) -> bool {
+        self.terms.is_some_and(|terms| terms.on_loss != OnLoss::Local)
+    }
+
     /// What is done instead of the usual: `None` when there is a valid lease, when there are no
     /// leases at all, or when each node goes on by itself.
     #[inline]

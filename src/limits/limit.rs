@@ -152,7 +152,7 @@ impl Limit {
     }
 
     /// The bucket for a message that has all that the limit needs.
-    #[inline]
+    #[inline(always)]
     pub(super) fn meet(&self, traffic: &Traffic, digests: &mut Digests) -> Met<'_> {
         if !self.is_for_category(traffic) {
             return Met::NOTHING;
@@ -175,7 +175,7 @@ impl Limit {
     }
 
     /// The bucket of the key that a message has; `None` when it has none.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(&self, traffic: &Traffic, digests: &mut Digests) -> Option<Found<'_>> {
         let keys = match &self.buckets {
             Buckets::One(lone) => {
@@ -198,7 +198,7 @@ impl Limit {
 
     /// Lets `spend` have the bucket that a message met, and hands it out for an undo; `None` when
     /// the limit does not apply.
-    #[inline]
+    #[inline(always)]
     pub(super) fn spend<'a>(
         &'a self,
         met: Met<'a>,
@@ -207,16 +207,24 @@ impl Limit {
         spend: impl Fn(&Cell, &Grant) -> Take,
     ) -> Option<(&'a Cell, Take)> {
         let grant = met.grant?;
-        let mut spent = met.cell.map(|cell| (cell, spend(cell, grant)));
-        if spent.is_none_or(|(_, take)| take == Take::Retired) {
-            spent = self.spend_new(traffic, (now, leases), spend);
+        if let Some(cell) = met.cell {
+            let take = spend(cell, grant);
+            if take != Take::Retired {
+                self.tell(cell, take, leases);
+                return Some((cell, take));
+            }
         }
-        if let Some(news) = &self.news
-            && let Some((cell, take)) = spent
-        {
+        let (cell, take) = self.spend_new(traffic, (now, leases), spend)?;
+        self.tell(cell, take, leases);
+        Some((cell, take))
+    }
+
+    /// Tells the lease sync, if there is one.
+    #[inline]
+    fn tell(&self, cell: &Cell, take: Take, leases: &Leases) {
+        if let Some(news) = &self.news {
             news.tell(cell, take, leases);
         }
-        spent
     }
 
     /// The same for an automatic key that has no bucket yet or has just lost it.

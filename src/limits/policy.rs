@@ -57,6 +57,8 @@ pub struct Policy {
     pub(super) limits: Box<[Limit]>,
     /// Those of them that are floors.
     pub(super) floors: Asked,
+    /// Some decisions are more than one token of each limit.
+    is_special: bool,
     pub(super) plan: Plan,
     /// So many keys of a limit in use lie far away.
     pub(super) far_keys: usize,
@@ -125,6 +127,7 @@ impl Policy {
             rules: rules.into(),
             links: links.into(),
             limits,
+            is_special: !floors.is_nothing() || leases.may_be_lost(),
             floors,
             plan: Plan::new(&in_order, links.len()),
             far_keys: FAR_KEYS,
@@ -156,7 +159,7 @@ impl Policy {
     /// [`decide`](Self::decide) with what was hashed of the message already.
     pub fn decide_with(&self, traffic: &Traffic, digests: &mut Digests, now: Moment) -> Decision {
         let asked = self.plan.of(traffic);
-        if !asked.among(self.floors).is_nothing() || self.is_lost(now) {
+        if self.is_special && self.decides_specially(asked, now) {
             self.decide_specially(asked, traffic, digests, now)
         } else if asked.len() <= FEW {
             self.decide_among::<FEW>(asked, traffic, digests, now)
@@ -206,7 +209,8 @@ impl Policy {
             match self.take(limit, *met, traffic, (now, leased)) {
                 Some((cell, Take::Granted)) => *kept = Some(cell),
                 None => {}
-                Some(_) => {
+                Some((_, refusal)) => {
+                    self.note(refusal);
                     if limit.enforces {
                         self.undo(&taken);
                         decision.refused_by = Some(limit.ix);
@@ -220,7 +224,7 @@ impl Policy {
     }
 
     /// Takes a token of the bucket that a message met, if the limit applies.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take<'a>(
         &'a self,
         limit: &'a Limit,
@@ -229,13 +233,16 @@ impl Policy {
         (now, leased): (Moment, bool),
     ) -> Option<(&'a Cell, Take)> {
         let reserve = limit.reserve.of(traffic.class);
-        let taken = limit.spend(met, traffic, (now, &self.leases), |cell, grant| {
+        limit.spend(met, traffic, (now, &self.leases), |cell, grant| {
             cell.take(grant, Asking { now, reserve: grant.reserved(reserve), leased })
-        });
-        if let Some((_, Take::Held)) = taken {
+        })
+    }
+
+    /// Counts what held a message back, if it was not the bucket.
+    pub(super) fn note(&self, refusal: Take) {
+        if refusal == Take::Held {
             self.leases.count_held();
         }
-        taken
     }
 
     /// Gives back what was taken, last first.

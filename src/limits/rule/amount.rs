@@ -102,6 +102,12 @@ impl Share {
         }
     }
 
+    /// Whether nothing is kept.
+    #[inline]
+    pub const fn is_nothing(self) -> bool {
+        self.0 == 0
+    }
+
     /// Of an amount of micro-tokens.
     #[inline]
     pub const fn part(self, micro: i64) -> i64 {
