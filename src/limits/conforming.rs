@@ -1,10 +1,14 @@
 //! Decisions that are more than one token of each limit: where a floor says what may not be refused,
-//! and while the store is lost and the configuration asks for more than that each node goes on.
+//! where a limit of two buckets is not enforced, and while the store is lost and the configuration
+//! asks for more than that each node goes on.
 //!
 //! A floor is asked before anything else. What keeps to it conforms: the limits that it exempts from
 //! are charged, and may owe for it, but do not refuse. The floor of a limit exempts from that limit
 //! alone. The floor of a named key exempts from every limit, since only the configuration can bring
 //! one into being; a limit that is not enforced exempts from nothing but itself.
+//!
+//! A limit that would refuse and is not enforced spends nothing for the message, of either bucket: what
+//! it counts is what it would refuse if it were.
 
 use super::cell::{Cell, Take};
 use super::id::Digests;
@@ -39,17 +43,22 @@ impl<'a> Spent<'a> {
             self.count += 1;
         }
     }
+
+    fn forget_after(&mut self, count: usize) {
+        self.cells.iter_mut().skip(count).for_each(|cell| *cell = None);
+        self.count = self.count.min(count);
+    }
 }
 
 impl Policy {
-    /// Whether there is a floor among these limits, or no valid lease where the configuration asks
+    /// Whether there is a special one among these limits, or no valid lease where the configuration asks
     /// for more than that each node goes on by itself.
     pub(super) fn decides_specially(&self, asked: Asked, now: Moment) -> bool {
         let lost = self.leases.loss(self.leases.is_valid(now));
-        lost.is_some() || !asked.among(self.floors).is_nothing()
+        lost.is_some() || !asked.among(self.special).is_nothing()
     }
 
-    /// [`decide`](Self::decide) where there is a floor, or no lease.
+    /// [`decide`](Self::decide) where there is something special, or no lease.
     #[cold]
     pub(super) fn decide_specially(
         &self,
@@ -65,7 +74,14 @@ impl Policy {
         }
         let (mut spent, mut decision) = (Spent::NOTHING, Decision::default());
         let exempt = self.ask_floors(asked, traffic, digests, (now, leased), &mut spent);
+        let mut began = (None, spent.count);
         for limit in self.those(asked.without(self.floors)) {
+            if decision.shadowed.contains(limit.ix) {
+                continue;
+            }
+            if began.0 != Some(limit.ix) {
+                began = (Some(limit.ix), spent.count);
+            }
             if exempt.all || exempt.limits.contains(limit.ix) {
                 if let Some((cell, Take::Granted)) = self.charge_one(limit, traffic, digests, now) {
                     spent.note(cell);
@@ -94,6 +110,8 @@ impl Policy {
                 return decision;
             }
             if refused {
+                self.undo(spent.cells.get(began.1..).unwrap_or_default());
+                spent.forget_after(began.1);
                 decision.shadowed.insert(limit.ix);
             }
         }

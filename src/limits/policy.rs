@@ -57,7 +57,10 @@ pub struct Policy {
     pub(super) limits: Box<[Limit]>,
     /// Those of them that are floors.
     pub(super) floors: Asked,
-    /// Some decisions are more than one token of each limit.
+    /// Those that make a decision more than one token of each: floors, and peaks of limits that are
+    /// not enforced.
+    pub(super) special: Asked,
+    /// There are some, or the store may be lost.
     is_special: bool,
     pub(super) plan: Plan,
     /// So many keys of a limit in use lie far away.
@@ -123,12 +126,16 @@ impl Policy {
         let limits: Box<[Limit]> = parts.iter().enumerate().map(limit).collect();
         let floors = limits.iter().enumerate().filter(|(_, limit)| limit.part == Part::Floor);
         let floors = floors.fold(Asked::default(), |all, (place, _)| all.and(place));
+        let shadow_peaks = limits.iter().enumerate();
+        let shadow_peaks = shadow_peaks.filter(|(_, own)| own.part == Part::Peak && !own.enforces);
+        let special = shadow_peaks.fold(floors, |all, (place, _)| all.and(place));
         Ok(Self {
             rules: rules.into(),
             links: links.into(),
             limits,
-            is_special: !floors.is_nothing() || leases.may_be_lost(),
+            is_special: !special.is_nothing() || leases.may_be_lost(),
             floors,
+            special,
             plan: Plan::new(&in_order, links.len()),
             far_keys: FAR_KEYS,
             turns: Turns::new(workers),
