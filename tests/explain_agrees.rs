@@ -39,6 +39,7 @@ use tollgate::exchange::{
 };
 use tollgate::gate::Gate;
 use tollgate::iso8583::{Spans, View};
+use tollgate::limits::grant::ONE;
 use tollgate::limits::{Holder, LimitSet, Policy, Standing};
 use tollgate::traffic::Class;
 use tollgate::wire::Framing;
@@ -282,6 +283,9 @@ fn what_is_explained_of_ten_thousand_messages_is_what_becomes_of_them() {
         "shared",
         "shadowed",
         "forgiven",
+        "conforms",
+        "peak_empty",
+        "reserved",
     ] {
         assert!(tally.get(kind).is_some_and(|count| *count >= 10), "{kind}: {tally:?}");
     }
@@ -292,6 +296,12 @@ fn count_holders(tally: &mut Tally, explained: &Explained) {
     for (_, standing) in &request.gate.standings {
         if let Standing::Applies(bucket) = standing {
             *tally.entry(Holder::name(bucket.holder)).or_default() += 1;
+            let (has_token, passes) = (bucket.level >= ONE, bucket.has_token());
+            let peak_empty = bucket.peak.is_some_and(|peak| peak.level < ONE);
+            *tally.entry("conforms").or_default() += usize::from(bucket.conforms() && !passes);
+            *tally.entry("peak_empty").or_default() += usize::from(has_token && peak_empty);
+            *tally.entry("reserved").or_default() +=
+                usize::from(has_token && !peak_empty && !passes);
         }
     }
     *tally.entry("shadowed").or_default() += request.gate.verdict.shadowed.len();

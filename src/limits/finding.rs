@@ -214,9 +214,11 @@ impl Policy {
         };
         let shared = if found.cell.is_none() { limit.shared(traffic) } else { None };
         let level = found.cell.or(shared).and_then(|cell| cell.level(found.grant, now));
+        let (level, amount) = (level.unwrap_or(found.grant.cap()), amount?);
+        // A leased floor holds a little more than was asked for, which is nobody's to count on.
         Some(Beside {
-            level: level.unwrap_or(found.grant.cap()),
-            amount: amount?,
+            level: level.min(amount.burst.micro()),
+            amount,
             reserved: found.grant.reserved(limit.reserve.of(traffic.class)),
         })
     }

@@ -150,6 +150,16 @@ fn limit_text(rng: &mut Rng, at: usize, links: usize) -> String {
         // Keys without a bucket of their own share one.
         let _ = writeln!(text, "keys_max = {}", one_of(rng, &[1, 2, 1_000]));
     }
+    text += &beside(rng, 0.4);
+    if rng.bool() {
+        let (standard, sheddable) = (rng.u8(..=4), rng.u8(..=4));
+        let parts = [standard, sheddable].map(|quarters| f64::from(quarters) / 4.0);
+        let [standard, sheddable] = parts;
+        let _ = writeln!(
+            text,
+            "reserve = {{ standard = {standard}, sheddable = {sheddable} }}\nhold = \"burst\""
+        );
+    }
     if rng.u8(..3) == 0 {
         text += "[limit.when]\n";
         let names: Vec<String> = (0..links).map(|link| format!("link-{link}")).collect();
@@ -169,6 +179,18 @@ fn limit_text(rng: &mut Rng, at: usize, links: usize) -> String {
     }
     if !per.is_empty() && rng.bool() {
         text += &key_text(rng, &per);
+    }
+    text
+}
+
+/// A peak, a floor that is below the rate, both or neither.
+fn beside(rng: &mut Rng, rate: f64) -> String {
+    let mut text = String::new();
+    if rng.u8(..3) == 0 {
+        let _ = writeln!(text, "peak = {{ rate = 1, burst = {} }}", rng.u8(1..5));
+    }
+    if rng.u8(..4) == 0 {
+        let _ = writeln!(text, "floor = {{ rate = {rate}, burst = {} }}", rng.u8(1..4));
     }
     text
 }
@@ -193,7 +215,7 @@ fn key_text(rng: &mut Rng, per: &[&str]) -> String {
         };
         let _ = writeln!(text, "{dimension} = \"{value}\"");
     }
-    text
+    text + &beside(rng, 0.9)
 }
 
 /// A message of some type, with a card or without, with a MAC or without.
