@@ -33,7 +33,7 @@ pub struct Terms {
 }
 
 impl Default for Terms {
-    /// Measured: leasing.md section 6, in `docs/leasing.md`.
+    /// Measured: see the parameters in `docs/leasing.md`.
     fn default() -> Self {
         Self {
             low_water: 250_000,

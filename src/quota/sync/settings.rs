@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Times and sizes of the sync; leasing.md section 6, in `docs/leasing.md`, has what each was
-/// measured to do.
+/// Times and sizes of the sync; `docs/leasing.md` has what each was measured to do.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// Between two reports of a key that is not urgent, give or take a tenth.
