@@ -30,6 +30,8 @@ use tollgate::metrics::{Kind, Metric, TABLE};
 
 const OPERATIONS: &str = "docs/operations.md";
 const ALERTS: &str = "config/alerts.yml";
+/// With leases a node shows all that it can.
+const LEASES: &str = "[quota]\nleases = true\n";
 
 /// The metric of a series' name.
 fn metric_of(name: &str) -> Option<&'static Metric> {
@@ -91,7 +93,7 @@ fn every_metric_is_in_the_document_with_its_type_and_its_labels_and_no_other() {
 
 #[test]
 fn every_value_of_a_label_is_in_the_document_and_no_other() {
-    let house = Plan::limits(&[limit("bin", "bin", 5)]).start();
+    let house = Plan::limits(&[LEASES.to_owned(), limit("bin", "bin", 5)]).start();
     let (_, page) = house.proxy.page("/metrics");
     let mut seen: BTreeMap<(String, String), BTreeSet<String>> = BTreeMap::new();
     for line in page.lines().filter(|line| line.starts_with("tollgate_")) {
@@ -199,7 +201,7 @@ fn every_log_line_is_in_the_document_under_its_level_and_no_other() {
 fn every_page_is_in_the_document_with_all_that_it_says() {
     let text = read(OPERATIONS);
     let pages = section(&text, "The admin pages");
-    let mut house = Plan::limits(&[limit("merchant", "merchant", 1)]).start();
+    let mut house = Plan::limits(&[LEASES.to_owned(), limit("merchant", "merchant", 1)]).start();
     let mut terminal = house.terminal();
     let sale = |stan| Message::sale("4111111111111111", stan);
     terminal.send(&sale(1).encode());

@@ -190,10 +190,10 @@ impl Keeper {
                 "leases ended: the store does not answer; each node goes on by its share of every rate, look at the store"
             ),
             (false, OnLoss::Open) => warn!(
-                "leases ended: the store does not answer; limits admit everything (on_loss = \"open\"), look at the store"
+                "leases ended: the store does not answer; limits admit everything, as on_loss is open; look at the store"
             ),
             (false, OnLoss::Closed) => error!(
-                "leases ended: the store does not answer; limits refuse everything (on_loss = \"closed\"), look at the store"
+                "leases ended: the store does not answer; limits refuse everything, as on_loss is closed; look at the store"
             ),
         }
     }
