@@ -1,5 +1,10 @@
 //! Peaks, floors and reserves: what a policy makes of them, beside a model that is as plain as can be.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test states its expectations")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test states its expectations"
+)]
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -191,12 +196,8 @@ fn some_rule(rng: &mut Rng, name: &str, per: Per) -> Rule {
 fn bucket(policy: &Policy, limit: usize, traffic: &Traffic, now: Moment) -> Bucket {
     match policy.bucket(LimitIx(limit as u8), traffic, now) {
         Some(Standing::Applies(bucket)) => bucket,
-        other => unreachable_standing(&other),
+        other => panic!("every limit applies to every message: {other:?}"),
     }
-}
-
-fn unreachable_standing(standing: &Option<Standing>) -> ! {
-    unreachable!("every limit applies to every message: {standing:?}")
 }
 
 /// What the policy shows of a bucket, as the model has it; the cell cuts less than a micro-token.

@@ -55,9 +55,8 @@ pub(super) fn of_query(
             Err(QueryError::BinDigits(rule.bin_digits))
         }
         Standing::Applies(bucket) => {
-            let mut shown = shown(&rule.name, &bucket);
-            shown["lease"] = lease::of_key(published, limit, &traffic, now);
-            Ok(shown)
+            let lease = lease::of_key(published, limit, &traffic, now);
+            Ok(shown(&rule.name, &bucket, &lease))
         }
         Standing::Lacks(dimension) => Err(QueryError::Lacks(dimension.name())),
         Standing::Off | Standing::NotFor(_) => Err(QueryError::Off),
@@ -76,7 +75,7 @@ struct Asked {
     bin_digits: u8,
 }
 
-fn shown(limit: &str, bucket: &Bucket) -> Value {
+fn shown(limit: &str, bucket: &Bucket, lease: &Value) -> Value {
     json!({
         "limit": limit,
         "key": bucket.key,
@@ -87,6 +86,7 @@ fn shown(limit: &str, bucket: &Bucket) -> Value {
         "full_in_seconds": bucket.full_after.as_secs_f64(),
         "peak": bucket.peak.as_ref().map(beside),
         "floor": bucket.floor.as_ref().map(beside),
+        "lease": lease,
     })
 }
 

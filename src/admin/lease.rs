@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::clock::Moment;
 use crate::limits::LimitIx;
 use crate::metrics::Published;
-use crate::quota::sync::Known;
+use crate::quota::sync::{Known, Standing};
 use crate::traffic::Traffic;
 
 /// How the key that a message has stands to the store; null when nothing is leased. A key that this
@@ -20,25 +20,21 @@ pub(super) fn of_key(
     let leases = published.policy.leases();
     let place = published.policy.leased_place(limit, traffic);
     let known = place.and_then(|place| leasing.sync.with(|sync| sync.look(place, now)));
-    let mut lease = known.as_ref().map_or_else(|| json!({ "standing": "new" }), of_known);
-    let valid = leases.is_valid(now);
     let on_loss = leases.terms().map(|terms| terms.on_loss).unwrap_or_default();
-    lease["mode"] = json!(if valid { "leased" } else { on_loss.name() });
-    lease["nodes"] = json!(leases.nodes());
-    lease["store_heard_seconds"] = json!(leasing.age(&published.policy, now).as_secs_f64());
-    lease
-}
-
-fn of_known(known: &Known) -> Value {
-    let tokens = |micro: i64| micro as f64 / 1e6;
+    let mode = if leases.is_valid(now) { "leased" } else { on_loss.name() };
+    let known = known.as_ref();
+    let tokens = |of: fn(&Known) -> i64| known.map(|known| of(known) as f64 / 1e6);
     json!({
-        "standing": known.standing.name(),
-        "level_tokens": tokens(known.level),
-        "unreported_tokens": tokens(known.unreported),
-        "hold_tokens": known.hold.map(tokens),
-        "share": (f64::from(known.share) * 1e4).round() / 1e4,
-        "age_seconds": known.age.as_secs_f64(),
-        "over_at_most_tokens": tokens(known.over_at_most),
-        "over_usually_tokens": tokens(known.over_usually),
+        "mode": mode,
+        "nodes": leases.nodes(),
+        "store_heard_seconds": leasing.age(&published.policy, now).as_secs_f64(),
+        "standing": known.map_or(Standing::New, |known| known.standing).name(),
+        "level_tokens": tokens(|known| known.level),
+        "unreported_tokens": tokens(|known| known.unreported),
+        "hold_tokens": known.and_then(|known| known.hold).map(|hold| hold as f64 / 1e6),
+        "share": known.map(|known| (f64::from(known.share) * 1e4).round() / 1e4),
+        "age_seconds": known.map(|known| known.age.as_secs_f64()),
+        "over_at_most_tokens": tokens(|known| known.over_at_most),
+        "over_usually_tokens": tokens(|known| known.over_usually),
     })
 }

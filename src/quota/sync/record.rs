@@ -206,7 +206,7 @@ mod tests {
             let spent = record.charged.max(record.base).wrapping_add(INCARNATION_MAX);
             record.take(0, record.counted(spent), 1.0, Moment::START);
             record.depart(7, spent);
-            record.renew(|| unreachable_boot());
+            record.renew(unreachable_boot);
             record.land();
             record.renew(|| {
                 boots += 1;
