@@ -11,7 +11,7 @@ use std::hint::black_box;
 use divan::{Bencher, counter::ItemsCount};
 use limits::{Busy, LIMITS_MAX, Tokens};
 use tollgate::clock::Moment;
-use tollgate::limits::cell::{Asking, Cell};
+use tollgate::limits::cell::{Asking, Cell, Reach};
 use tollgate::limits::grant::Grant;
 use tollgate::limits::{Burst, Policy, Rate};
 
@@ -24,8 +24,7 @@ const BATCH: usize = 50_000;
 
 /// Asked in this order: merchant, BIN, all; the fourth is a second one by merchant, which comes
 /// after the first.
-fn decide<const MERCHANTS: usize>(bencher: Bencher<'_, '_>, limits: usize) {
-    let busy = Busy::new(limits, MERCHANTS, Tokens::PLENTY);
+fn decide(bencher: Bencher<'_, '_>, busy: &Busy) {
     let mut now = 0;
     let mut batches = busy.messages.chunks_exact(BATCH).cycle();
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
@@ -37,12 +36,22 @@ fn decide<const MERCHANTS: usize>(bencher: Bencher<'_, '_>, limits: usize) {
 
 #[divan::bench(args = 1..=LIMITS_MAX)]
 fn limits_of_100_000_merchants(bencher: Bencher<'_, '_>, limits: usize) {
-    decide::<100_000>(bencher, limits);
+    decide(bencher, &Busy::new(limits, 100_000, Tokens::PLENTY));
 }
 
 #[divan::bench(args = 1..=LIMITS_MAX)]
 fn limits_of_1_000_000_merchants(bencher: Bencher<'_, '_>, limits: usize) {
-    decide::<1_000_000>(bencher, limits);
+    decide(bencher, &Busy::new(limits, 1_000_000, Tokens::PLENTY));
+}
+
+#[divan::bench(args = 1..=LIMITS_MAX)]
+fn leased_limits_of_100_000_merchants(bencher: Bencher<'_, '_>, limits: usize) {
+    decide(bencher, &Busy::leased(limits, 100_000, Tokens::PLENTY));
+}
+
+#[divan::bench(args = 1..=LIMITS_MAX)]
+fn leased_limits_of_1_000_000_merchants(bencher: Bencher<'_, '_>, limits: usize) {
+    decide(bencher, &Busy::leased(limits, 1_000_000, Tokens::PLENTY));
 }
 
 #[divan::bench(args = [100_000, 1_000_000])]
@@ -99,6 +108,55 @@ fn cell_refuse(bencher: Bencher<'_, '_>) {
     bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
         for _ in 0..BATCH {
             black_box(cell.take(black_box(&grant), Asking::at(Moment::START)));
+        }
+    });
+}
+
+/// A cell of a cluster whose lease is valid, with what its gate tells the sync.
+fn leased(grant: &Grant, level: i64) -> Cell {
+    let cell = Cell::full(grant, Moment::START);
+    let far = Some(i64::MAX / 4);
+    cell.lease(grant, (level, Moment::START), 0, Reach { hold: far, budget: far });
+    cell
+}
+
+fn take_leased(cell: &Cell, grant: &Grant, nanos: u64) {
+    let asking = Asking { leased: true, ..Asking::at(Moment::from_nanos(nanos)) };
+    let take = cell.take(grant, asking);
+    black_box((take, cell.notice(take)));
+}
+
+#[divan::bench]
+fn leased_cell_take(bencher: Bencher<'_, '_>) {
+    let grant = grant(1e7);
+    let cell = leased(&grant, grant.cap());
+    let mut now = 0;
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        for _ in 0..BATCH {
+            now += 100;
+            take_leased(&cell, &grant, now);
+        }
+    });
+}
+
+#[divan::bench]
+fn leased_cell_refuse(bencher: Bencher<'_, '_>) {
+    let grant = Grant::new(Rate::per_second(0.001).unwrap(), Burst::tokens(1.0).unwrap());
+    let cell = leased(&grant, 0);
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        for _ in 0..BATCH {
+            take_leased(&cell, black_box(&grant), 0);
+        }
+    });
+}
+
+#[divan::bench(threads = 2)]
+fn leased_cell_take_by_two_threads(bencher: Bencher<'_, '_>) {
+    let grant = Grant::new(Rate::per_second(1.0).unwrap(), Burst::tokens(1e9).unwrap());
+    let cell = leased(&grant, grant.cap());
+    bencher.counter(ItemsCount::new(BATCH)).bench(|| {
+        for _ in 0..BATCH {
+            take_leased(&cell, &grant, 0);
         }
     });
 }

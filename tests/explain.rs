@@ -23,6 +23,7 @@ use support::fixtures::{self, Line};
 use support::house::{House, Plan, key, limit, limit_in};
 use support::message::Message;
 use support::proxy::tollgate;
+use support::wait_for;
 
 const CARD: &str = "4111111111111111";
 
@@ -145,6 +146,42 @@ fn message(rng: &mut Rng, stan: u32) -> Vec<u8> {
         _ => {}
     }
     frame
+}
+
+#[test]
+fn a_leased_key_is_explained_with_its_lease_and_both_bounds() {
+    let quota = "[quota]\nleases = true\n".to_owned();
+    let plan = Plan { sections: quota + &limit("merchant", "merchant", 20), ..Plan::default() };
+    let mut house = plan.start();
+    let admin = format!("listen = \"{}\"", house.proxy.admin_address());
+    let text = plan.config(house.host.address()).replacen("listen = \"127.0.0.1:0\"", &admin, 1);
+    let file = File::new("leased", &text);
+    let sale = Message::sale(CARD, 1).encode();
+    let lease = |file: &File| {
+        let page = file.json("visa", &["--live", &hex(&sale)]);
+        page["limits"][0]["lease"].clone()
+    };
+    assert_eq!(lease(&file)["standing"], "new");
+    let mut terminal = house.terminal();
+    terminal.send(&sale);
+    house.at_host.receive();
+    let told = wait_for("the sale at the store", || {
+        let lease = lease(&file);
+        (lease["standing"] == "leased" && lease["unreported_tokens"] == 0.0).then_some(lease)
+    });
+    let names = ["mode", "nodes", "hold_tokens", "over_at_most_tokens"];
+    let values = names.map(|name| told[name].to_string());
+    assert_eq!(values, ["\"leased\"", "1", "20.0", "0.0"], "{told:#}");
+    assert!((told["level_tokens"].as_f64().unwrap() - 19.0).abs() < 0.1, "{told:#}");
+    for name in ["share", "age_seconds", "over_usually_tokens"] {
+        assert!(told[name].as_f64().unwrap() > 0.0, "{name}: {told:#}");
+    }
+    let said = file.explain("visa", &["--live", &hex(&sale)]).stdout;
+    let said = String::from_utf8(said).unwrap();
+    let line = said.lines().find(|line| line.starts_with("lease merchant ")).unwrap();
+    for word in ["mode leased", "unreported", "(hold)", "share", "at most", "20 times"] {
+        assert!(line.contains(word), "{word}: {line}");
+    }
 }
 
 #[test]

@@ -310,6 +310,9 @@ fn one_key_is_asked_for_by_its_values_and_says_what_is_left_and_when_it_is_full(
             "burst_tokens",
             "rate_per_second",
             "full_in_seconds",
+            "peak",
+            "floor",
+            "lease",
         ];
         assert_eq!(keys_of(&key), BTreeSet::from(names), "{query}");
         assert_eq!((&key["key"], &key["held_by"]), (&name.into(), &holder.into()), "{query}");

@@ -2,7 +2,7 @@
 //! else in the benches.
 
 use tollgate::clock::Moment;
-use tollgate::limits::{Burst, Digests, LOOK_AHEAD, Per, Policy, Rate, Rule};
+use tollgate::limits::{Burst, Digests, Hold, LOOK_AHEAD, Per, Policy, Rate, Rule, Terms};
 use tollgate::traffic::{Bin, Class, LinkId, MerchantId, Operation, Traffic};
 
 /// How many limits a decision may be asked of here.
@@ -64,7 +64,22 @@ impl Busy {
     /// A first token was taken from each bucket.
     pub(crate) fn new(limits: usize, merchants: usize, tokens: Tokens) -> Self {
         let rules = rules(limits, merchants, tokens);
-        let policy = Policy::new(&rules, &[], 1, 42, Moment::START).unwrap();
+        Self::of(Policy::new(&rules, &[], 1, 42, Moment::START).unwrap(), merchants)
+    }
+
+    /// The same on a node of a cluster, whose leases are valid and whose sync has marked every key.
+    #[allow(dead_code, reason = "each bench uses its own part")]
+    pub(crate) fn leased(limits: usize, merchants: usize, tokens: Tokens) -> Self {
+        let rules = rules(limits, merchants, tokens);
+        let rules = rules.into_iter().map(|rule| Rule { hold: Hold::Burst, ..rule });
+        let rules: Vec<_> = rules.collect();
+        let terms = Terms { sync_budget: 1_000_000, ..Terms::default() };
+        let policy = Policy::leased(&rules, &[], terms, 1, 42, Moment::START).unwrap();
+        policy.leases().renew(Moment::from_nanos(u64::MAX), 1);
+        Self::of(policy, merchants)
+    }
+
+    fn of(policy: Policy, merchants: usize) -> Self {
         let mut messages: Vec<_> = (0..merchants).map(traffic).collect();
         fastrand::Rng::with_seed(42).shuffle(&mut messages);
         let turn = policy.turn(0);

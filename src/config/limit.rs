@@ -47,7 +47,6 @@ fn read_one(section: &Section<'_>, names: &mut Seen, links: Option<&[String]>) -
     let rate = section.required("rate", RATE_REMEDY, rate);
     let burst = section.optional("burst", burst);
     let beside = Beside::read(section, rate.as_ref());
-    let reserve = limit_amount::reserve(section.table("reserve"));
     let holds = Hold::ALL.map(|hold| (hold.name(), hold));
     let hold = section.or("hold", Hold::default(), value::choice(holds, value::none_later));
     let modes = Mode::ALL.map(|mode| (mode.name(), mode));
@@ -55,6 +54,7 @@ fn read_one(section: &Section<'_>, names: &mut Seen, links: Option<&[String]>) -
     let remedy = "write \"enforce\", or \"shadow\" to see first what it would refuse";
     let mode = section.required("mode", remedy, mode);
     let when = when(section.table("when"), links);
+    let reserve = limit_amount::reserve(section.table("reserve"), when.as_ref());
     let bin_digits = section.optional("bin_digits", value::whole(6..=8));
     let keys_max = section.optional("keys_max", value::whole(1..=KEYS_MAX));
     if let Some(per) = per {

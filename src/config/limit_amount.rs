@@ -6,7 +6,8 @@ use super::fault::Wrong;
 use super::limit::{RATE_REMEDY, burst, rate};
 use super::reader::{Placed, Section};
 use super::value;
-use crate::limits::{Amount, Burst, Rate, Reserve, Share};
+use crate::limits::{Amount, Burst, Rate, Reserve, Share, When};
+use crate::traffic::Class;
 
 /// What stands beside the rate and the burst.
 pub(super) struct Beside {
@@ -43,9 +44,10 @@ fn amount(section: Section<'_>) -> Option<Option<Amount>> {
     Some(Some(Amount { rate, burst: burst?.value.unwrap_or_else(|| Burst::of_rate(rate)) }))
 }
 
-/// `{ standard, sheddable }`.
-pub(super) fn reserve(section: Section<'_>) -> Option<Reserve> {
-    let usual = Reserve::default();
+/// `{ standard, sheddable }`. A limit for sheddable requests alone has nobody to keep anything for.
+pub(super) fn reserve(section: Section<'_>, when: Option<&When>) -> Option<Reserve> {
+    let alone = when.is_some_and(|when| when.classes == [Class::Sheddable]);
+    let usual = if alone { Reserve::NONE } else { Reserve::default() };
     let standard = section.or("standard", usual.standard, share);
     let sheddable = section.or("sheddable", usual.sheddable, share);
     section.finish(&[]);
