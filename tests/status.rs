@@ -251,6 +251,20 @@ fn the_status_of_a_node_does_not_grow_with_the_keys_that_it_met() {
     }
 }
 
+/// What is said of one key.
+const OF_A_KEY: [&str; 10] = [
+    "limit",
+    "key",
+    "held_by",
+    "remaining_tokens",
+    "burst_tokens",
+    "rate_per_second",
+    "full_in_seconds",
+    "peak",
+    "floor",
+    "lease",
+];
+
 #[test]
 fn one_key_is_asked_for_by_its_values_and_says_what_is_left_and_when_it_is_full() {
     let several = r#"
@@ -302,19 +316,7 @@ fn one_key_is_asked_for_by_its_values_and_says_what_is_left_and_when_it_is_full(
     ];
     for (query, name, holder, burst, left) in cases {
         let key = till.key(&query);
-        let names = [
-            "limit",
-            "key",
-            "held_by",
-            "remaining_tokens",
-            "burst_tokens",
-            "rate_per_second",
-            "full_in_seconds",
-            "peak",
-            "floor",
-            "lease",
-        ];
-        assert_eq!(keys_of(&key), BTreeSet::from(names), "{query}");
+        assert_eq!(keys_of(&key), BTreeSet::from(OF_A_KEY), "{query}");
         assert_eq!((&key["key"], &key["held_by"]), (&name.into(), &holder.into()), "{query}");
         assert_eq!(key["burst_tokens"], burst, "{query}");
         let remaining = key["remaining_tokens"].as_f64().unwrap();

@@ -28,7 +28,8 @@ const TICK_MIN: Duration = Duration::from_millis(10);
 const TICK_MAX: Duration = Duration::from_millis(200);
 /// A lease lasts so many tenths of a tick at least, so that one lost call does not end it.
 const LEASE_TICKS_TENTHS: u32 = 25;
-const LEASE_TTL_MAX: Duration = Duration::from_secs(10);
+/// Longer, and a node with a lease could have missed a digest.
+const LEASE_TTL_MAX: Duration = Duration::from_millis(500);
 const COALESCE_MAX: Duration = Duration::from_millis(50);
 const REPLY_TIMEOUT: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(5)..=Duration::from_millis(200);
@@ -78,6 +79,13 @@ fn leasing(section: Section<'_>) -> Option<(Terms, Settings)> {
     let push = section.or("push", usual.push, truth);
     if let (Some(tick), Some(lease_ttl)) = (&tick, &lease_ttl) {
         check_lease(&section, tick, lease_ttl);
+    }
+    if let (Some(tick), Some(reply_timeout)) = (&tick, &reply_timeout)
+        && reply_timeout.value > tick.value
+    {
+        let problem = "is longer than a tick, so that a lost report keeps its key waiting for two";
+        let remedy = format!("write at most \"{}\"", duration::to_text(tick.value));
+        section.fault(&reply_timeout.place, &Wrong::new(problem, remedy));
     }
     section.finish(&["shards"]);
     let terms = Terms {

@@ -196,6 +196,7 @@ impl Policy {
     /// Where the lease sync finds the bucket of the key that a message has; `None` when it has none, or
     /// only shares one.
     pub fn leased_place(&self, limit: LimitIx, traffic: &Traffic) -> Option<Place> {
+        let _turn = self.turn(usize::MAX);
         let at = self.limits.iter().position(|own| own.ix == limit && own.part == Part::Rate)?;
         let found = self.limits.get(at)?.find(traffic, &mut Digests::none())?;
         Some(Place { limit: u8::try_from(at).ok()?, number: found.cell?.number() })

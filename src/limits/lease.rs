@@ -4,7 +4,7 @@
 //! What the sync does to get them is `quota`'s. A policy of one node has none, and its buckets fill by
 //! themselves.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 
@@ -240,8 +240,8 @@ impl Leases {
     }
 
     pub(super) fn call(&self) {
-        if !self.told.urgent.load(Relaxed) {
-            self.told.urgent.store(true, Release);
+        if !self.told.urgent.load(SeqCst) {
+            self.told.urgent.store(true, SeqCst);
         }
     }
 
@@ -252,7 +252,9 @@ impl Leases {
     }
 
     pub(super) fn heed_call(&self) {
-        self.told.urgent.store(false, Release);
+        // Before the marks are looked at, for every processor: a gate that still finds the call made has
+        // its mark found.
+        self.told.urgent.swap(false, SeqCst);
     }
 
     pub(super) fn count_held(&self) {

@@ -70,6 +70,14 @@ impl Policy {
         self.collect(|news| &news.urgent, found);
     }
 
+    /// Whether some cell is marked to be looked at at once, whoever was told of it.
+    pub fn has_urgent(&self) -> bool {
+        self.limits
+            .iter()
+            .filter_map(|limit| limit.news.as_ref())
+            .any(|news| !news.urgent.is_empty())
+    }
+
     fn collect(&self, marks: impl Fn(&News) -> &Marks, mut found: impl FnMut(Place)) {
         for (place, limit) in (0u8..).zip(&self.limits) {
             if let Some(news) = &limit.news {

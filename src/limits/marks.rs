@@ -5,7 +5,7 @@
 //! mark that is set while the sync collects is found by this collection or by the next.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::{AcqRel, Acquire};
+use std::sync::atomic::Ordering::SeqCst;
 
 use super::limit_set::bits;
 
@@ -33,14 +33,19 @@ impl Marks {
         }
     }
 
+    /// Whether there may be none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.groups.iter().all(|group| group.load(SeqCst) == 0)
+    }
+
     /// Takes all marks, the lowest cell first.
     pub(super) fn collect(&self, mut found: impl FnMut(u32)) {
         for (group_at, group) in self.groups.iter().enumerate() {
-            if group.load(Acquire) == 0 {
+            if group.load(SeqCst) == 0 {
                 continue;
             }
-            for word_at in bits(group.swap(0, AcqRel)).map(|bit| group_at * 64 + bit) {
-                let word = self.words.get(word_at).map_or(0, |word| word.swap(0, AcqRel));
+            for word_at in bits(group.swap(0, SeqCst)).map(|bit| group_at * 64 + bit) {
+                let word = self.words.get(word_at).map_or(0, |word| word.swap(0, SeqCst));
                 bits(word).for_each(|bit| found((word_at * 64 + bit) as u32));
             }
         }
@@ -53,13 +58,12 @@ fn set_bit(words: &[AtomicU64], at: usize) -> bool {
     let bit = 1 << (at % 64);
     words
         .get(at / 64)
-        .is_some_and(|word| word.load(Acquire) & bit == 0 && word.fetch_or(bit, AcqRel) & bit == 0)
+        .is_some_and(|word| word.load(SeqCst) & bit == 0 && word.fetch_or(bit, SeqCst) & bit == 0)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
-    use std::sync::atomic::Ordering::SeqCst;
     use std::thread;
 
     use super::*;

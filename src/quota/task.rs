@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, timeout};
@@ -19,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
 
 use super::protocol::{Call, Low, Reply};
-use super::sync::{Outgoing, Settings, Sync};
+use super::sync::{Outgoing, Sync};
 use crate::clock::Clock;
 use crate::limits::{OnLoss, Policy};
 
@@ -54,7 +55,7 @@ struct Keeper {
 }
 
 /// After a bug the work begins again so much later.
-const AGAIN_AFTER: Duration = Duration::from_millis(5);
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Handle {
     /// A sync that nobody runs yet.
@@ -79,7 +80,9 @@ impl Handle {
         parked: Option<(Duration, Duration)>,
     ) -> std::io::Result<JoinHandle<()>> {
         let keeper = Keeper { handle: self.clone(), clock, policy, parked, said: None };
-        std::thread::Builder::new().name("lease-sync".to_owned()).spawn(move || keep(keeper, store))
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let thread = std::thread::Builder::new().name("lease-sync".to_owned());
+        thread.spawn(move || keep(keeper, store, &runtime))
     }
 
     /// What a worker rings when a key cannot wait for the tick.
@@ -112,18 +115,15 @@ fn lock(sync: &Mutex<Sync>) -> MutexGuard<'_, Sync> {
     sync.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn keep(mut keeper: Keeper, mut store: impl Store) {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return error!(%error, "lease sync cannot run: each node goes on by itself"),
-    };
+fn keep(mut keeper: Keeper, mut store: impl Store, runtime: &Runtime) {
     while !keeper.handle.stop.is_cancelled() {
         let work = std::panic::AssertUnwindSafe(|| {
-            LocalSet::new().block_on(&runtime, keeper.work(&mut store));
+            LocalSet::new().block_on(runtime, keeper.work(&mut store));
         });
         if std::panic::catch_unwind(work).is_err() {
             keeper.handle.restarts.fetch_add(1, Relaxed);
             error!("a bug ended the lease sync, starting it again; buckets fill by themselves");
+            keeper.handle.lock().recover();
             runtime.block_on(sleep(AGAIN_AFTER));
         }
     }
@@ -153,6 +153,13 @@ impl Keeper {
             {
                 warn!(?during, "lease sync parked, as asked for");
                 std::thread::sleep(during);
+            }
+            // Before the turn gives anything up: after a pause many have come at once.
+            while let Ok((number, reply)) = answers.try_recv() {
+                self.take(number, reply.as_ref());
+            }
+            if self.policy.wants_sync() {
+                self.handle.lock().urge(self.clock.now());
             }
             self.handle.lock().turn(self.clock.now(), &mut out);
             for Outgoing { number, call } in out.drain(..) {
@@ -202,7 +209,7 @@ impl Keeper {
     async fn leave(&self, store: &impl Store) {
         let mut out = Vec::new();
         self.handle.lock().leave(self.clock.now(), &mut out);
-        let patience = Settings::default().reply_timeout;
+        let patience = self.handle.with(|sync| sync.settings().reply_timeout);
         for Outgoing { call, .. } in out {
             if timeout(patience, store.call(call)).await.ok().flatten().is_none() {
                 warn!(

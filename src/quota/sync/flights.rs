@@ -53,6 +53,10 @@ impl Flights {
         }
     }
 
+    pub(super) fn forget_all(&mut self) {
+        self.flying.clear();
+    }
+
     pub(super) fn send(&mut self, number: u64, sent_at: Moment, places: Vec<Place>) {
         self.flying.push_back(Flight { number, sent_at, places });
     }

@@ -1,9 +1,15 @@
 //! While the store is lost: the node answers its own keys, as the store would if it saw this node
 //! alone, and reports them when the store is back.
 
+use std::time::Duration;
+
 use super::{Outgoing, Standing, Sync, first};
 use crate::clock::Moment;
 use crate::limits::Place;
+
+/// More keys than this return in no order: to sort them would take as long as a lease lasts.
+const SORTED_MAX: usize = 50_000;
+const LEAST_GAP: Duration = Duration::from_micros(10);
 
 impl Sync {
     /// Answers these keys itself.
@@ -24,7 +30,8 @@ impl Sync {
             return None;
         }
         let spent = leased.cell.spent()?;
-        if record.standing != Standing::Local {
+        if !record.is_listed {
+            record.is_listed = true;
             self.local.push(place);
         }
         record.answer_locally(&leased, (terms, nodes, settings.local_slack), spent, now);
@@ -40,15 +47,15 @@ impl Sync {
     /// that have spent most first, as many at a time as one call takes.
     pub(super) fn begin_return(&mut self, now: Moment) {
         self.returning.append(&mut self.local);
-        self.returning.sort_unstable();
-        self.returning.dedup();
         let (policy, records) = (&self.policy, &self.records);
-        // The last is reported first.
-        self.returning.sort_by_cached_key(|place| {
-            let spent = policy.leased_cell(*place).and_then(|leased| leased.cell.spent());
-            let charged = records.get(*place).map(|record| record.charged);
-            spent.zip(charged).map(|(spent, charged)| spent.wrapping_sub(charged))
-        });
+        if self.returning.len() <= SORTED_MAX {
+            // The last is reported first.
+            self.returning.sort_by_cached_key(|place| {
+                let spent = policy.leased_cell(*place).and_then(|leased| leased.cell.spent());
+                let charged = records.get(*place).map(|record| record.charged);
+                spent.zip(charged).map(|(spent, charged)| spent.wrapping_sub(charged))
+            });
+        }
         if !self.returning.is_empty() {
             let calls = self.returning.len().div_ceil(self.settings.batch_max.max(1));
             self.return_gap = self.settings.tick / u32::try_from(calls).unwrap_or(u32::MAX);
@@ -56,29 +63,35 @@ impl Sync {
         }
     }
 
-    /// Reports some of them.
+    /// Reports those of them that are due.
     pub(super) fn report_returning(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
-        self.return_at = None;
         if !self.policy.leases().is_valid(now) {
             // Lost again: they are still answered here.
+            self.return_at = None;
             self.local.append(&mut self.returning);
             return;
         }
+        while let Some(at) = self.return_at.filter(|at| *at <= now) {
+            self.report_batch(now, out);
+            let more = !self.returning.is_empty();
+            // By its own time, as a timer may be late by more than a gap.
+            self.return_at = more.then(|| at.after(self.return_gap.max(LEAST_GAP)));
+        }
+    }
+
+    fn report_batch(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
         let left = self.returning.len().saturating_sub(self.settings.batch_max.max(1));
         let mut places = self.flights.room();
         places.extend(self.returning.drain(left..).rev());
-        let records = &self.records;
+        let records = &mut self.records;
         places.retain(|place| {
-            let record = records.get(*place);
-            record
-                .is_some_and(|record| record.standing == Standing::Local && !record.is_in_flight())
+            let Some(record) = records.get_mut(*place) else { return false };
+            record.is_listed = false;
+            record.standing == Standing::Local && !record.is_in_flight()
         });
         if !places.is_empty() {
             self.report(now, &places, out);
         }
         self.flights.give_back(places);
-        if !self.returning.is_empty() {
-            self.return_at = Some(now.after(self.return_gap));
-        }
     }
 }

@@ -13,6 +13,7 @@ mod lost;
 mod record;
 mod records;
 mod report;
+mod rest;
 mod settings;
 mod tally;
 
@@ -31,18 +32,8 @@ use crate::clock::Moment;
 use crate::limits::grant::ONE;
 use crate::limits::{Hold, Leased, Place, Policy, Role, Terms};
 
-/// Slots of each limit that a tick looks at for keys that have rested, in so many steps: none of them
-/// keeps a gate that makes a key waiting for more than some microseconds.
-const VISITS_PER_STEP: usize = 128;
-const STEPS_PER_TICK: usize = 16;
-
 /// So many calls leave with one tick; more keys than they hold wait for the next.
 const CALLS_PER_TICK: usize = 256;
-
-/// A key rests when it was not heard of for so long, and twice as long as its bucket takes to fill.
-const IDLE: Duration = Duration::from_secs(60);
-/// The same while few slots are free.
-const IDLE_CROWDED: Duration = Duration::from_secs(1);
 
 /// An abuser asks for so many times the rate; by it the usual bound is said.
 const MANY_TIMES: f64 = 20.0;
@@ -189,13 +180,13 @@ impl Sync {
             self.answered_at = Some(flight.sent_at);
             self.since = reply.since;
         }
-        let mut leases = reply.leases.iter();
-        for place in &flight.places {
-            match leases.next() {
-                Some(lease) => self.take_lease(now, (number, flight.sent_at), *place, lease),
-                // A store that leaves a key out has not charged it.
-                None => self.forget(number, *place),
+        if reply.leases.len() == flight.places.len() {
+            for (place, lease) in flight.places.iter().zip(&reply.leases) {
+                self.take_lease(now, (number, flight.sent_at), *place, lease);
             }
+        } else {
+            // Nobody can say which lease is whose.
+            flight.places.iter().for_each(|place| self.forget(number, *place));
         }
         self.flights.keep_room(flight);
         self.hear(now, &reply.digest);
@@ -212,6 +203,27 @@ impl Sync {
             self.forget(number, *place);
         }
         self.flights.keep_room(flight);
+    }
+
+    /// After a bug has ended its work amid an event: whatever was under way is forgotten, and reported
+    /// anew.
+    pub fn recover(&mut self) {
+        self.flights.forget_all();
+        let nodes = self.policy.leases().nodes();
+        let Self { policy, records, terms, .. } = self;
+        records.each_mut(|place, record| {
+            record.land();
+            if let Some(leased) = policy.leased_cell(place) {
+                let reach = record.reach(leased.grant, leased.role, terms, nodes);
+                leased.cell.unhush(record.reached_from(), reach);
+            }
+            policy.remind(place);
+        });
+    }
+
+    /// How it syncs.
+    pub const fn settings(&self) -> &Settings {
+        &self.settings
     }
 
     /// Other nodes have made these keys low.
@@ -269,11 +281,9 @@ impl Sync {
         // A key that was reported since it was marked has nothing new to say.
         let policy = &self.policy;
         places.retain(|place| policy.leased_cell(*place).is_some_and(|leased| leased.cell.heed()));
-        // Whoever wanted to be heard at once and was not is heard now.
-        if policy.wants_sync() {
-            policy.collect_urgent(|place| places.push(place));
-            places.sort_unstable();
-            places.dedup();
+        // Whoever wanted to be heard at once and was not is heard with the next flush.
+        if policy.has_urgent() {
+            self.urge(now);
         }
         self.begin_tally();
         if self.policy.leases().is_valid(now) {
@@ -334,7 +344,8 @@ impl Sync {
             return;
         }
         record.land();
-        record.take(lease.level, lease.charged, lease.share, sent_at);
+        let cap = leased.grant.cap();
+        record.take(lease.level.clamp(-cap, cap), lease.charged, lease.share, sent_at);
         let reach = record.reach(leased.grant, leased.role, &self.terms, nodes);
         let told = (record.level, sent_at);
         let due = leased.cell.lease(leased.grant, told, record.charged, reach);
@@ -360,10 +371,6 @@ impl Sync {
             return;
         }
         record.land();
-        if record.standing == Standing::Local {
-            // Its return has failed, and begins again with the next answer.
-            self.local.push(place);
-        }
         if let Some(leased) = self.policy.leased_cell(place) {
             let reach = record.reach(leased.grant, leased.role, &self.terms, nodes);
             leased.cell.unhush(record.reached_from(), reach);
@@ -388,40 +395,9 @@ impl Sync {
         Some(())
     }
 
-    /// Retires keys that have rested, and forgets what was known of them. What the store has not
-    /// acknowledged stays.
-    fn sweep(&mut self, now: Moment) {
-        let mut retired = self.flights.room();
-        for _ in 0..STEPS_PER_TICK {
-            let (records, policy) = (&self.records, &self.policy);
-            let rests = |place: Place, crowded, spent| {
-                let (Some(record), Some(leased)) = (records.get(place), policy.leased_cell(place))
-                else {
-                    return false;
-                };
-                let idle = if crowded {
-                    IDLE_CROWDED
-                } else {
-                    IDLE.max(leased.grant.time_to_full(0).saturating_mul(2))
-                };
-                if !record.is_at_rest(spent) {
-                    // Mostly it is marked already; a mark that went missing is made up for here.
-                    policy.remind(place);
-                    return false;
-                }
-                now.since(record.at) > idle
-            };
-            policy.sweep_leased(now, VISITS_PER_STEP, rests, &mut retired);
-        }
-        for place in retired.drain(..) {
-            self.records.remove(place);
-        }
-        self.flights.give_back(retired);
-        self.tally.keys = self.records.len();
-    }
-
     fn begin_tally(&mut self) {
         self.tally.local_keys = self.local.len() + self.returning.len();
+        self.tally.late_keys = 0;
         self.tally.limits.fill(LimitTally::default());
     }
 

@@ -55,6 +55,8 @@ pub(super) struct Record {
     /// The node's part of what all spend: the store's word, or what it goes by without one.
     pub(super) share: f32,
     pub(super) standing: Standing,
+    /// The key is on the list of those that are reported when the store is back.
+    pub(super) is_listed: bool,
 }
 
 impl Record {
@@ -70,6 +72,7 @@ impl Record {
             flight: 0,
             share: 1.0 / nodes.max(1) as f32,
             standing: Standing::New,
+            is_listed: false,
         }
     }
 
@@ -112,7 +115,10 @@ impl Record {
         self.charged = self.base.wrapping_add(charged);
         self.level = level;
         self.at = at;
-        self.share = share.clamp(0.0, 1.0) as f32;
+        // A store that has lost its memory knows of no spending, and gives nobody a part of it.
+        if share > 0.0 {
+            self.share = share.min(1.0) as f32;
+        }
         self.standing = Standing::Leased;
     }
 
@@ -143,12 +149,11 @@ impl Record {
         now: Moment,
     ) {
         let (cap, grant) = (leased.grant.cap(), leased.grant);
-        let spent_from = match self.standing {
-            Standing::Local => self.sent,
-            Standing::New | Standing::Leased => self.charged,
-        };
+        let spent_from = self.reached_from();
         if self.standing != Standing::Local {
-            let contested = terms.is_low(self.level, cap);
+            // A key that was low and has rested since is nobody's to share out.
+            let refilled = self.level.saturating_add(grant.refill(now.since(self.at)));
+            let contested = terms.is_low(refilled, cap);
             if leased.role == Role::Floor {
                 self.share = 1.0;
             } else if contested {

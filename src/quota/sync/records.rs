@@ -69,6 +69,21 @@ impl Records {
         }
     }
 
+    /// Does something to every record.
+    pub(super) fn each_mut(&mut self, mut change: impl FnMut(Place, &mut Record)) {
+        for (limit, chunks) in (0u8..).zip(&mut self.limits) {
+            for (at, chunk) in chunks.iter_mut().enumerate() {
+                for (slot, record) in
+                    chunk.iter_mut().flat_map(|chunk| chunk.iter_mut()).enumerate()
+                {
+                    if let Some(record) = record {
+                        change(Place { limit, number: (at * CHUNK + slot) as u32 }, record);
+                    }
+                }
+            }
+        }
+    }
+
     /// Every record with its place.
     pub(super) fn iter(&self) -> impl Iterator<Item = (Place, &Record)> {
         self.limits.iter().enumerate().flat_map(|(limit, chunks)| {

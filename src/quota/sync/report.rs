@@ -82,7 +82,8 @@ impl Sync {
             local,
         };
         if let Some(tally) = self.tally.limits.get_mut(usize::from(place.limit)) {
-            tally.unreported += spent.wrapping_sub(record.charged).max(0);
+            let unreported = spent.wrapping_sub(record.charged).max(0);
+            tally.unreported = tally.unreported.saturating_add(unreported);
         }
         Some(report)
     }
