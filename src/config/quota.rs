@@ -9,6 +9,7 @@ use super::reader::{Placed, Section};
 use super::{duration, value};
 use crate::limits::grant::ONE;
 use crate::limits::{OnLoss, Terms};
+use crate::quota::protocol::DIGEST_AGE_US;
 use crate::quota::sync::Settings;
 
 /// Where tokens are kept, and how they come from there.
@@ -24,12 +25,12 @@ pub struct Quota {
 
 /// Shorter, and the store is asked more often than there is news.
 const TICK_MIN: Duration = Duration::from_millis(10);
-/// Longer, and a cluster admits more than its limits say: measured, see `docs/leasing.md`.
-const TICK_MAX: Duration = Duration::from_millis(200);
+/// Longer, and a lease of two and a half ticks would be longer than a digest tells of.
+const TICK_MAX: Duration = Duration::from_millis(120);
 /// A lease lasts so many tenths of a tick at least, so that one lost call does not end it.
 const LEASE_TICKS_TENTHS: u32 = 25;
-/// Longer, and a node with a lease could have missed a digest.
-const LEASE_TTL_MAX: Duration = Duration::from_millis(500);
+/// Longer, and a node with a lease could have missed what a digest told.
+const LEASE_TTL_MAX: Duration = Duration::from_micros(DIGEST_AGE_US);
 const COALESCE_MAX: Duration = Duration::from_millis(50);
 const REPLY_TIMEOUT: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(5)..=Duration::from_millis(200);

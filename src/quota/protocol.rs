@@ -23,7 +23,7 @@ pub const DIGEST_MAX: usize = 256;
 
 /// How long a digest tells of a key that was noted low, in microseconds. A node that has heard
 /// nothing for longer has no lease, and asks for itself.
-pub const DIGEST_AGE_US: u64 = 600_000;
+pub const DIGEST_AGE_US: u64 = 300_000;
 
 /// Below this part of its capacity a bucket is low, and the other nodes are told. A part of the
 /// protocol, for a node holds back less than its share from there on: no store has its own.

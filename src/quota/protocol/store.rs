@@ -286,7 +286,6 @@ mod tests {
         let next = Call { since: Since { time_us: since.time_us + 1, ..since }, ..call(1, &[]) };
         let digest = store.call(&next, START_US + 2_000).reply.digest;
         assert_eq!(digest, [Low { key: key(2), level: 5 * TOKEN }]);
-        store.call(&call(2, &[]), START_US + 400_000);
         let late = call(1, &[]);
         let digest = store.call(&late, START_US + 1_000 + DIGEST_AGE_US).reply.digest;
         assert_eq!(digest.len(), 1);
