@@ -90,8 +90,8 @@ fn shown(limit: &str, bucket: &Bucket, lease: &Value) -> Value {
     })
 }
 
-/// A bucket beside that of the rate.
-fn beside(beside: &Beside) -> Value {
+/// A bucket beside that of the rate, for whoever shows one.
+pub fn beside(beside: &Beside) -> Value {
     json!({
         "remaining_tokens": beside.level as f64 / 1e6,
         "burst_tokens": beside.amount.burst.micro() as f64 / 1e6,

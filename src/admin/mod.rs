@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
+pub use self::key::beside;
 use crate::metrics::Published;
 
 /// Whether this node wants traffic: from the moment all listeners are open until a shutdown begins.

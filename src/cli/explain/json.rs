@@ -3,9 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Case;
+use crate::admin::beside;
 use crate::exchange::{Explained, Fate, Request};
 use crate::gate::Silence;
-use crate::limits::{Beside, Rule, Standing};
+use crate::limits::{Rule, Standing};
 
 /// The whole object.
 pub(super) fn page(case: &Case<'_>) -> Value {
@@ -93,13 +94,4 @@ fn of_limit(rule: &Rule, standing: &Standing, lease: Option<&Value>) -> Value {
             "passes": bucket.conforms() || bucket.has_token(),
         }),
     }
-}
-
-/// A bucket beside that of the rate.
-fn beside(beside: &Beside) -> Value {
-    json!({
-        "remaining_tokens": beside.level as f64 / 1e6,
-        "burst_tokens": beside.amount.burst.micro() as f64 / 1e6,
-        "rate_per_second": beside.amount.rate.pico_per_second() as f64 / 1e12,
-    })
 }

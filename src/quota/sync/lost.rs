@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Outgoing, Standing, Sync, first};
+use super::{Outgoing, Standing, Sync, known};
 use crate::clock::Moment;
 use crate::limits::Place;
 
@@ -22,8 +22,7 @@ impl Sync {
     fn answer_one(&mut self, now: Moment, place: Place) -> Option<()> {
         let nodes = self.policy.leases().nodes();
         let Self { policy, records, last_boot, terms, settings, .. } = self;
-        let leased = policy.leased_cell(place)?;
-        let record = records.get_or(place, || first(last_boot, &leased, nodes, now))?;
+        let (leased, record) = known(policy, (records, last_boot), place, now)?;
         if record.is_in_flight() {
             // Its call is given up soon.
             policy.remind(place);

@@ -383,9 +383,8 @@ impl Sync {
     fn lower(&mut self, now: Moment, low: &Low) -> Option<()> {
         let place = self.policy.place_of(&low.key, now)?;
         let Self { policy, records, last_boot, terms, .. } = self;
-        let leased = policy.leased_cell(place)?;
         let nodes = policy.leases().nodes();
-        let record = records.get_or(place, || first(last_boot, &leased, nodes, now))?;
+        let (leased, record) = known(policy, (records, last_boot), place, now)?;
         let deaf = leased.role == Role::Floor || record.standing == Standing::Local;
         if !deaf && !record.is_in_flight() {
             record.hear(leased.grant, low.level, now);
@@ -411,9 +410,17 @@ impl Sync {
     }
 }
 
-/// The record of a key that the node says nothing of yet.
-fn first(last_boot: &mut u64, leased: &Leased<'_>, nodes: u32, now: Moment) -> Record {
-    Record::first(next_boot(last_boot), leased.grant.cap(), nodes, now)
+/// The cell at a place and its record, which is made if nothing was said of the key yet.
+fn known<'a>(
+    policy: &'a Policy,
+    (records, last_boot): (&'a mut Records, &mut u64),
+    place: Place,
+    now: Moment,
+) -> Option<(Leased<'a>, &'a mut Record)> {
+    let leased = policy.leased_cell(place)?;
+    let (cap, nodes) = (leased.grant.cap(), policy.leases().nodes());
+    let first = || Record::first(next_boot(last_boot), cap, nodes, now);
+    Some((leased, records.get_or(place, first)?))
 }
 
 /// An incarnation that was never used. At a million a second it stays below 2^53 for 285 years.

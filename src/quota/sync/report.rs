@@ -1,7 +1,7 @@
 //! Reports: what the node says of its keys, and in which calls.
 
 use super::record::Standing;
-use super::{Outgoing, Sync, first, next_boot};
+use super::{Outgoing, Sync, known, next_boot};
 use crate::clock::Moment;
 use crate::limits::Place;
 use crate::quota::protocol::{Call, Report};
@@ -52,8 +52,7 @@ impl Sync {
     fn report_of(&mut self, place: Place, number: u64, now: Moment) -> Option<Report> {
         let nodes = self.policy.leases().nodes();
         let Self { policy, records, last_boot, terms, settings, .. } = self;
-        let leased = policy.leased_cell(place)?;
-        let record = records.get_or(place, || first(last_boot, &leased, nodes, now))?;
+        let (leased, record) = known(policy, (records, last_boot), place, now)?;
         if record.is_in_flight() {
             policy.remind(place);
             return None;
