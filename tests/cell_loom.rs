@@ -16,8 +16,75 @@
     reason = "a test states its expectations, and uses a part of the files that it includes"
 )]
 
+/// Loom's atomics, of which it takes sequentially consistent accesses for acquire and release.
 mod atomic {
-    pub(crate) use loom::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering, fence};
+    pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
+
+    use std::sync::atomic::AtomicBool as StdBool;
+
+    /// Whether such accesses have the one order that the language gives them.
+    pub(crate) static SEQUENTIAL: StdBool = StdBool::new(false);
+
+    fn fence_of(order: Ordering) {
+        if order == Ordering::SeqCst && SEQUENTIAL.load(Ordering::Relaxed) {
+            fence(Ordering::SeqCst);
+        }
+    }
+
+    /// An atomic with a fence before each sequentially consistent load and after each store, which is how
+    /// such accesses are made of fences.
+    macro_rules! fenced {
+        ($name:ident, $value:ty) => {
+            #[derive(Debug, Default)]
+            pub(crate) struct $name(loom::sync::atomic::$name);
+
+            impl $name {
+                pub(crate) fn new(value: $value) -> Self {
+                    Self(loom::sync::atomic::$name::new(value))
+                }
+
+                pub(crate) fn load(&self, order: Ordering) -> $value {
+                    fence_of(order);
+                    self.0.load(order)
+                }
+
+                pub(crate) fn store(&self, value: $value, order: Ordering) {
+                    self.0.store(value, order);
+                    fence_of(order);
+                }
+
+                pub(crate) fn swap(&self, value: $value, order: Ordering) -> $value {
+                    let before = self.0.swap(value, order);
+                    fence_of(order);
+                    before
+                }
+
+                pub(crate) fn compare_exchange(
+                    &self,
+                    present: $value,
+                    value: $value,
+                    order: Ordering,
+                    otherwise: Ordering,
+                ) -> Result<$value, $value> {
+                    let before = self.0.compare_exchange(present, value, order, otherwise);
+                    fence_of(if before.is_ok() { order } else { otherwise });
+                    before
+                }
+
+                pub(crate) fn compare_exchange_weak(
+                    &self,
+                    present: $value,
+                    value: $value,
+                    order: Ordering,
+                    otherwise: Ordering,
+                ) -> Result<$value, $value> {
+                    self.compare_exchange(present, value, order, otherwise)
+                }
+            }
+        };
+    }
+    fenced!(AtomicBool, bool);
+    fenced!(AtomicI64, i64);
 }
 mod clock {
     pub(crate) use tollgate::clock::Moment;
@@ -35,17 +102,25 @@ mod limits {
 mod cell;
 #[path = "../src/limits/grant.rs"]
 mod grant;
+#[path = "../src/limits/lease.rs"]
+mod lease;
+#[path = "../src/limits/limit_set.rs"]
+mod limit_set;
+#[path = "../src/limits/marks.rs"]
+mod marks;
 #[path = "../src/limits/turns.rs"]
 mod turns;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use atomic::{AtomicU64, Ordering};
-use cell::{Asking, Cell, Reach, Take};
+use cell::{Asking, Cell, Notice, Reach, Take};
 use clock::Moment;
 use grant::{Grant, ONE};
+use lease::{Leases, Terms};
 use loom::sync::Arc;
 use loom::thread;
+use marks::Marks;
 use rule::{Burst, Rate};
 use turns::{Since, Turns};
 
@@ -241,7 +316,37 @@ fn a_slot_goes_to_a_stranger(wait: bool) {
     }
 }
 
+/// What a gate tells the sync of two cells that cannot wait, beside a sync that collects.
+fn an_urgent_mark_is_called(collect: fn(&Leases, &Marks)) {
+    let told = Arc::new((Leases::new(Some(Terms::default())), Marks::new(2)));
+    let [one, other, sync] = std::array::from_fn(|_| Arc::clone(&told));
+    let tell = |(leases, urgent): &(Leases, Marks), number| {
+        urgent.set(number);
+        leases.call();
+    };
+    at_once(
+        move || tell(&one, 0),
+        move || tell(&other, 1),
+        move || collect(&sync.0, &sync.1),
+    );
+    let mut left = 0;
+    told.1.collect(|_| left += 1);
+    assert!(left == 0 || told.0.is_called(), "{left} marked, and nobody calls");
+}
+
+fn call_first(leases: &Leases, urgent: &Marks) {
+    leases.heed_call();
+    urgent.collect(|_| ());
+}
+
+fn call_last(leases: &Leases, urgent: &Marks) {
+    urgent.collect(|_| ());
+    leases.heed_call();
+}
+
 fn main() {
+    explore("an urgent mark is called", || an_urgent_mark_is_called(call_first));
+    finds("a call that is heeded after the marks", || an_urgent_mark_is_called(call_last));
     explore("gates beside a lease", || gates_beside_a_lease(charged_by_the_store));
     finds("a lease not in terms of what was spent", || {
         gates_beside_a_lease(not_in_terms_of_spent);

@@ -4,10 +4,10 @@
 //! What the sync does to get them is `quota`'s. A policy of one node has none, and its buckets fill by
 //! themselves.
 
-use std::sync::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use std::time::Duration;
 
+use super::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
+use super::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use super::cell::Reach;
 use super::grant::{Grant, ONE};
 use crate::clock::Moment;

@@ -4,9 +4,8 @@
 //! marked are found by looking at a few hundred words. Nothing is queued, so nothing can be full; a
 //! mark that is set while the sync collects is found by this collection or by the next.
 
-use std::sync::atomic::AtomicU64;
-use std::sync::atomic::Ordering::SeqCst;
-
+use super::atomic::AtomicU64;
+use super::atomic::Ordering::SeqCst;
 use super::limit_set::bits;
 
 /// The bits of one limit's cells.
