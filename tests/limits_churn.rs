@@ -2,14 +2,17 @@
 //! hold it, and no key gains or loses a token by it.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test states its expectations")]
 
+use std::collections::HashMap;
 use std::sync::Barrier;
+use std::sync::atomic::AtomicI64;
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::Duration;
 
 use tollgate::clock::Moment;
 use tollgate::limits::cell::{Asking, Cell, Take};
-use tollgate::limits::grant::Grant;
-use tollgate::limits::{Burst, LimitIx, Per, Policy, Rate, Rule};
+use tollgate::limits::grant::{Grant, ONE};
+use tollgate::limits::{Burst, Hold, LimitIx, Per, Place, Policy, Rate, Rule, Terms};
 use tollgate::traffic::{Class, LinkId, MerchantId, Operation, Traffic};
 
 const MERCHANT: LimitIx = LimitIx(0);
@@ -207,4 +210,142 @@ fn no_key_gains_or_loses_a_token_while_the_table_churns() {
     let keys = workers.iter().flat_map(|worker| &worker.keys).filter(|(_, _, shared)| !shared);
     let kept_apart = keys.count();
     assert!(kept_apart > 500, "{kept_apart} keys had a slot to themselves, of 500 slots");
+}
+
+/// What a store would know of each cell, and what became of those that went.
+#[derive(Default)]
+struct Ledger {
+    charged: HashMap<Place, i64>,
+    /// Micro-tokens of the keys that were retired.
+    settled: i64,
+    retired: u64,
+    /// How often a key had to stay, since the ledger did not have all that was spent.
+    kept: u64,
+    /// Keys that went all the same. Kept for the end: a panic would leave the workers at the barrier.
+    lost: Vec<Place>,
+}
+
+impl Ledger {
+    /// Charges what gates have marked, and leases it anew.
+    fn collect(&mut self, policy: &Policy, now: Moment) {
+        let mut places = Vec::new();
+        policy.collect_urgent(|place| places.push(place));
+        policy.collect_soon(|place| places.push(place));
+        for place in places {
+            let Some(leased) = policy.leased_cell(place) else { continue };
+            leased.cell.heed();
+            leased.cell.hush();
+            let Some(spent) = leased.cell.spent() else { continue };
+            let Some(level) = leased.cell.level(leased.grant, now) else { continue };
+            self.charged.insert(place, spent);
+            let reach = Terms::default().reach(level, leased.grant.cap(), 1, Hold::Burst);
+            if leased.cell.lease(leased.grant, (level, now), spent, reach) {
+                policy.remind(place);
+            }
+        }
+    }
+
+    /// Lets go of the keys that rest and of which it knows all.
+    fn sweep(&mut self, policy: &Policy, now: Moment) {
+        let mut left = HashMap::new();
+        let mut retired = Vec::new();
+        let may_retire = |place: Place, _, spent| {
+            let knows_all = self.charged.get(&place).is_some_and(|charged| spent <= *charged);
+            self.kept += u64::from(!knows_all);
+            left.insert(place, spent);
+            knows_all
+        };
+        policy.sweep_leased(now, 200, may_retire, &mut retired);
+        for place in retired {
+            let spent = left.get(&place).copied().unwrap_or(i64::MAX);
+            match self.charged.remove(&place) {
+                Some(charged) if spent <= charged => self.settled += spent,
+                _ => self.lost.push(place),
+            }
+            self.retired += 1;
+        }
+    }
+
+    /// The keys of the limit that it knows.
+    fn keys(&self) -> impl Iterator<Item = &Place> {
+        self.charged.keys().filter(|place| place.limit == 0)
+    }
+
+    /// Tokens spent of all keys of the limit, those included which are gone.
+    fn spent(&self, policy: &Policy) -> i64 {
+        let spent = |place: &Place| policy.leased_cell(*place)?.cell.spent();
+        (self.settled + self.keys().filter_map(spent).sum::<i64>()) / ONE
+    }
+}
+
+/// New keys come faster than old ones may go, and never stop coming: some share a bucket, and each of
+/// the others is known to the token when it goes.
+#[test]
+fn nothing_spent_is_lost_while_a_spray_of_leased_keys_comes_and_goes() {
+    const SPRAY: u32 = 20;
+    const KEYS_MAX: usize = 500;
+    let keys = rule("m", Per::MERCHANT, 20.0, 3.0, KEYS_MAX);
+    // A later limit, so that some takes are undone.
+    let all = rule("all", Per::NOTHING, 400.0, 150.0, 1);
+    let terms = Terms::default();
+    let policy = Policy::leased(&[keys, all], &[], terms, THREADS, 5, Moment::START).unwrap();
+    policy.leases().renew(Moment::from_nanos(u64::MAX), 1);
+    let (by_keys, by_shared, refused) = (AtomicI64::new(0), AtomicI64::new(0), AtomicI64::new(0));
+    let round = Barrier::new(THREADS + 1);
+    let (mut ledger, mut most) = (Ledger::default(), 0);
+    thread::scope(|scope| {
+        for number in 0..THREADS {
+            let (policy, round) = (&policy, &round);
+            let (by_keys, by_shared, refused) = (&by_keys, &by_shared, &refused);
+            scope.spawn(move || {
+                for n in 0..ROUNDS {
+                    let now = Moment::START.after(ROUND * n);
+                    for key in 0..SPRAY {
+                        let traffic = message(&format!("T{number}K{}", n * SPRAY + key));
+                        let _turn = policy.turn(number);
+                        for _ in 0..2 {
+                            let is_refused = policy.decide(&traffic, now).refused_by.is_some();
+                            let has_bucket = policy.leased_place(MERCHANT, &traffic).is_some();
+                            let count = match (is_refused, has_bucket) {
+                                (true, _) => refused,
+                                (false, true) => by_keys,
+                                (false, false) => by_shared,
+                            };
+                            count.fetch_add(1, Relaxed);
+                        }
+                    }
+                    round.wait();
+                }
+            });
+        }
+        for n in 0..ROUNDS {
+            let now = Moment::START.after(ROUND * n);
+            for step in 0..4 {
+                // Seldom enough that keys have rested which it has not heard of.
+                if (n + step) % 8 == 0 {
+                    ledger.collect(&policy, now);
+                }
+                ledger.sweep(&policy, now);
+                most = most.max(policy.keys_in_use(MERCHANT)).max(ledger.keys().count());
+            }
+            round.wait();
+        }
+    });
+    ledger.collect(&policy, Moment::START.after(ROUND * ROUNDS));
+
+    assert!(ledger.lost.is_empty(), "{} keys lost, first {:?}", ledger.lost.len(), ledger.lost[0]);
+    let [by_keys, by_shared, refused] = [by_keys, by_shared, refused].map(AtomicI64::into_inner);
+    assert_eq!(ledger.spent(&policy), by_keys, "what the keys have spent, to the token");
+    let all = Place { limit: 1, number: 0 };
+    let all = policy.leased_cell(all).unwrap().cell.spent().unwrap();
+    assert_eq!(all, (by_keys + by_shared) * ONE, "and what all have");
+    let unreported = ledger.charged.iter().filter(|(place, charged)| {
+        policy.leased_cell(**place).and_then(|leased| leased.cell.spent()) > Some(**charged)
+    });
+    assert_eq!(unreported.count(), 0, "told, all of it");
+    assert!(most <= KEYS_MAX, "{most} keys at once");
+    // Guards that what was to be shown could be seen.
+    assert!(ledger.retired > 50_000 && ledger.kept > 500, "{} {}", ledger.retired, ledger.kept);
+    assert!(by_keys > 10_000 && by_shared > 1_000, "{by_keys} {by_shared}");
+    assert!(refused > 10_000 && policy.leases().undone() > 10_000, "{refused}");
 }
