@@ -105,8 +105,18 @@ impl NamedKeys {
     }
 
     /// The key that fits a message best.
-    #[inline]
+    #[inline(always)]
     pub(super) fn find(
+        &self,
+        namer: &Namer,
+        traffic: &Traffic,
+        digests: &mut Digests,
+    ) -> Option<&Named> {
+        // Most limits name no key, and need not pay for a call to learn it.
+        if self.groups.is_empty() { None } else { self.find_named(namer, traffic, digests) }
+    }
+
+    fn find_named(
         &self,
         namer: &Namer,
         traffic: &Traffic,
