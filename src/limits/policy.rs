@@ -254,13 +254,11 @@ impl Policy {
 
     /// Gives back what was taken, last first.
     pub(super) fn undo(&self, taken: &[Option<&Cell>]) {
-        let mut tokens = 0;
-        for cell in taken.iter().rev().copied().flatten() {
-            cell.undo();
-            tokens += 1;
-        }
-        if tokens > 0 && self.leases.terms().is_some() {
-            self.leases.count_undone(tokens);
+        let cells = || taken.iter().copied().flatten();
+        cells().rev().for_each(Cell::undo);
+        // Nothing is counted where nothing was taken: the count is everybody's.
+        if self.leases.terms().is_some() && cells().next().is_some() {
+            self.leases.count_undone(cells().count() as u64);
         }
     }
 
