@@ -165,14 +165,15 @@ fn explore(name: &str, model: impl Fn() + Sync + Send + 'static) {
     let asked = std::env::var("TOLLGATE_LOOM_PREEMPTIONS").ok();
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(asked.map_or(3, |asked| asked.parse().unwrap()));
-    let began = std::time::Instant::now();
+    let clock = tollgate::clock::Clock::start();
+    let began = clock.now();
     let orders = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
     let seen = std::sync::Arc::clone(&orders);
     builder.check(move || {
         seen.fetch_add(1, Ordering::Relaxed);
         model();
     });
-    let took = began.elapsed().as_secs_f64();
+    let took = clock.now().since(began).as_secs_f64();
     println!("{name} ... ok, {} orders in {took:.1} s", orders.load(Ordering::Relaxed));
 }
 
