@@ -39,7 +39,7 @@ fn acknowledged(outgoing: &Outgoing) -> Reply {
         charged: report.spent,
         share: 1.0,
     };
-    let leases = outgoing.call.reports.iter().map(lease).collect();
+    let leases = outgoing.call.reports.iter().map(lease).map(Some).collect();
     Reply { nodes: 1, leases, digest: Vec::new(), since: Since::default() }
 }
 

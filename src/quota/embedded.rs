@@ -163,9 +163,9 @@ mod tests {
     #[test]
     fn clones_are_handles_to_one_store() {
         let store = Embedded::new();
-        assert_eq!(store.call(&emptying(1, 0..1), 1_000).leases[0].level, 0);
+        assert_eq!(store.call(&emptying(1, 0..1), 1_000).leases[0].unwrap().level, 0);
         let other = store.clone();
-        assert_eq!(other.call(&emptying(2, 0..1), 1_000).leases[0].level, -50 * TOKEN);
+        assert_eq!(other.call(&emptying(2, 0..1), 1_000).leases[0].unwrap().level, -50 * TOKEN);
         assert_eq!(store.with(|store| store.level(key(0))), Some(-50 * TOKEN));
         assert_eq!(store.with(|store| store.rows(key(0)).count()), 2);
     }
@@ -213,6 +213,6 @@ mod tests {
         store.call(&emptying(1, 0..1), 1_000);
         let unwound = catch_unwind(AssertUnwindSafe(|| store.with(|_| panic!("on purpose"))));
         assert!(unwound.is_err() && store.shared.is_poisoned());
-        assert_eq!(store.call(&emptying(1, 0..1), 1_000).leases[0].level, 0);
+        assert_eq!(store.call(&emptying(1, 0..1), 1_000).leases[0].unwrap().level, 0);
     }
 }

@@ -11,5 +11,6 @@
 
 pub mod embedded;
 pub mod protocol;
+pub mod redis;
 pub mod sync;
 pub mod task;

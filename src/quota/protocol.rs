@@ -84,8 +84,9 @@ pub struct Report {
 pub struct Reply {
     /// Live nodes, the caller included.
     pub nodes: u32,
-    /// One for each report, in its order.
-    pub leases: Vec<Lease>,
+    /// One for each report, in its order; `None` for a key that the store cannot keep, since something
+    /// that is no bucket stands under its name.
+    pub leases: Vec<Option<Lease>>,
     /// Keys that were noted low since the call's `since`, the longest ago first.
     pub digest: Vec<Low>,
     /// What the node's next call has to say.

@@ -26,8 +26,9 @@ use crate::limits::{OnLoss, Policy};
 
 /// A store that can be called.
 pub trait Store: Send + 'static {
-    /// Sends a call and waits for its answer. `None` is a call that has failed, for whatever reason.
-    fn call(&self, call: Call) -> impl Future<Output = Option<Reply>> + 'static;
+    /// Sends a call to a shard and waits for its answer. `None` is a call that has failed, for whatever
+    /// reason.
+    fn call(&self, shard: u16, call: Call) -> impl Future<Output = Option<Reply>> + 'static;
 
     /// Waits for keys that other nodes have made low, and adds them. It may be given up while it
     /// waits.
@@ -162,8 +163,8 @@ impl Keeper {
                 self.handle.lock().urge(self.clock.now());
             }
             self.handle.lock().turn(self.clock.now(), &mut out);
-            for Outgoing { number, call } in out.drain(..) {
-                let (reply, answered) = (store.call(call), answered.clone());
+            for Outgoing { number, shard, call } in out.drain(..) {
+                let (reply, answered) = (store.call(shard, call), answered.clone());
                 spawn_local(async move {
                     // Who waited for it may have begun again.
                     let _ = answered.send((number, reply.await));
@@ -210,8 +211,8 @@ impl Keeper {
         let mut out = Vec::new();
         self.handle.lock().leave(self.clock.now(), &mut out);
         let patience = self.handle.with(|sync| sync.settings().reply_timeout);
-        for Outgoing { call, .. } in out {
-            if timeout(patience, store.call(call)).await.ok().flatten().is_none() {
+        for Outgoing { shard, call, .. } in out {
+            if timeout(patience, store.call(shard, call)).await.ok().flatten().is_none() {
                 warn!(
                     "the store did not take the last report; what was spent since is not counted"
                 );

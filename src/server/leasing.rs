@@ -122,7 +122,7 @@ struct InProcess {
 }
 
 impl Store for InProcess {
-    fn call(&self, call: Call) -> impl Future<Output = Option<Reply>> + 'static {
+    fn call(&self, _shard: u16, call: Call) -> impl Future<Output = Option<Reply>> + 'static {
         let now_us = self.clock.now().nanos() / 1_000;
         ready(Some(self.embedded.call(&call, now_us)))
     }

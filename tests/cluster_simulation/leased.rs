@@ -26,7 +26,7 @@ pub(crate) struct Leased {
 impl Leased {
     fn say(&mut self, out: &mut Vec<Outgoing<Call>>) {
         let told =
-            self.out.drain(..).map(|sync::Outgoing { number, call }| Outgoing { number, call });
+            self.out.drain(..).map(|sync::Outgoing { number, call, .. }| Outgoing { number, call });
         out.extend(told);
     }
 

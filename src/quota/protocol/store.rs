@@ -56,7 +56,8 @@ impl Store {
         self.nodes.insert(call.node, now_us);
         let mut news = Vec::new();
         let reports = call.reports.iter();
-        let leases = reports.map(|report| self.charge(call.node, report, &mut news)).collect();
+        let leases =
+            reports.map(|report| Some(self.charge(call.node, report, &mut news))).collect();
         if call.leave {
             self.nodes.remove(&call.node);
         }
@@ -197,6 +198,11 @@ mod tests {
         (0..keys).map(|number| report(number, 50)).collect()
     }
 
+    /// What a reply says of the keys, in tokens.
+    fn levels(reply: &Reply) -> Vec<i64> {
+        reply.leases.iter().map(|lease| lease.unwrap().level / TOKEN).collect()
+    }
+
     fn nodes(store: &mut Store, call: &Call, wall_us: u64) -> u32 {
         store.call(call, wall_us).reply.nodes
     }
@@ -205,8 +211,7 @@ mod tests {
     fn a_call_is_answered_with_a_lease_for_each_report_in_order() {
         let mut store = Store::new();
         let reply = store.call(&call(1, &[report(2, 10), report(1, 20)]), START_US).reply;
-        let levels: Vec<_> = reply.leases.iter().map(|lease| lease.level / TOKEN).collect();
-        assert_eq!(levels, [40, 30]);
+        assert_eq!(levels(&reply), [40, 30]);
         assert_eq!((reply.nodes, reply.digest), (1, vec![]));
         assert_eq!(reply.since, Since { time_us: START_US, after: None });
         assert_eq!(store.level(key(2)), Some(40 * TOKEN));
@@ -243,10 +248,10 @@ mod tests {
         store.call(&call(1, &[]), START_US);
         let last = leaving(call(2, &[report(1, 30)]));
         let reply = store.call(&last, START_US).reply;
-        assert_eq!((reply.nodes, reply.leases[0].level), (1, 20 * TOKEN));
+        assert_eq!((reply.nodes, levels(&reply)), (1, vec![20]));
         assert_eq!(nodes(&mut store, &call(1, &[]), START_US), 1);
         // The last call, come again, still charges nothing.
-        assert_eq!(store.call(&last, START_US).reply.leases[0].level, 20 * TOKEN);
+        assert_eq!(levels(&store.call(&last, START_US).reply), [20]);
     }
 
     #[test]
@@ -326,7 +331,7 @@ mod tests {
         assert_eq!(store.level(key(999)), None, "an expired key is gone before it is removed");
         assert_eq!(store.rows(key(999)).count(), 0);
         let again = store.call(&call(1, &[report(999, 3)]), START_US + 11 * SECOND_US);
-        assert_eq!(again.reply.leases[0].level, 47 * TOKEN);
+        assert_eq!(levels(&again.reply), [47]);
         for _ in 0..130 {
             store.call(&call(1, &[]), START_US + 11 * SECOND_US);
         }
@@ -358,7 +363,7 @@ mod tests {
         ];
         let before = store.clone();
         let answer = store.call(&call(1, &unsound), START_US);
-        assert_eq!(answer.reply.leases, unsound.each_ref().map(unchanged));
+        assert_eq!(answer.reply.leases, unsound.each_ref().map(|report| Some(unchanged(report))));
         assert_eq!(answer.push, []);
         assert_eq!(store, before);
     }
@@ -374,7 +379,7 @@ mod tests {
                     let report = Report { rate, cap, spent, charged, level, local, ..report(1, 0) };
                     let elapsed_us = Some(u64::MAX / 8);
                     let call = Call { elapsed_us, ..call(1, &[report]) };
-                    let lease = store.call(&call, u64::MAX).reply.leases[0];
+                    let lease = store.call(&call, u64::MAX).reply.leases[0].unwrap();
                     // The greatest capacity is a float one above it.
                     assert!((-cap - 1..=cap).contains(&lease.level), "{lease:?}");
                     assert!((0.0..=1.0).contains(&lease.share), "{lease:?}");

@@ -15,7 +15,23 @@ impl Sync {
     /// Answers these keys itself.
     pub(super) fn answer_locally(&mut self, now: Moment, places: &[Place]) {
         for place in places {
-            self.answer_one(now, *place);
+            let answered = self.answer_one(now, *place).is_some();
+            let record =
+                self.records.get_mut(*place).filter(|record| answered && !record.is_listed);
+            if let Some(record) = record {
+                record.is_listed = true;
+                self.local.push(*place);
+            }
+        }
+    }
+
+    /// The store cannot keep this key: the node answers it itself, and asks again with its next report.
+    pub(super) fn do_without(&mut self, now: Moment, number: u64, place: Place) {
+        let Some(record) = self.records.get_mut(place) else { return };
+        if record.is_in(number) {
+            record.land();
+            self.tally.unkept += 1;
+            self.answer_one(now, place);
         }
     }
 
@@ -29,10 +45,6 @@ impl Sync {
             return None;
         }
         let spent = leased.cell.spent()?;
-        if !record.is_listed {
-            record.is_listed = true;
-            self.local.push(place);
-        }
         record.answer_locally(&leased, (terms, nodes, settings.local_slack), spent, now);
         let reach = record.reach(leased.grant, leased.role, terms, nodes);
         if leased.cell.lease(leased.grant, (record.level, now), spent, reach) {

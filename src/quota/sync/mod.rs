@@ -43,6 +43,8 @@ const MANY_TIMES: f64 = 20.0;
 pub struct Outgoing {
     /// By which its answer is known.
     pub number: u64,
+    /// Of the store: each has the keys that are its own, and is called by itself.
+    pub shard: u16,
     /// What to say.
     pub call: Call,
 }
@@ -182,7 +184,10 @@ impl Sync {
         }
         if reply.leases.len() == flight.places.len() {
             for (place, lease) in flight.places.iter().zip(&reply.leases) {
-                self.take_lease(now, (number, flight.sent_at), *place, lease);
+                match lease {
+                    Some(lease) => self.take_lease(now, (number, flight.sent_at), *place, lease),
+                    None => self.do_without(now, number, *place),
+                }
             }
         } else {
             // Nobody can say which lease is whose.

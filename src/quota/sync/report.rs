@@ -44,7 +44,7 @@ impl Sync {
             leave: false,
             reports,
         };
-        out.push(Outgoing { number, call });
+        out.push(Outgoing { number, shard: 0, call });
     }
 
     /// What there is to say of a key, which leaves with this call; `None` when a report of it is under

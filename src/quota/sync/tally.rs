@@ -11,6 +11,8 @@ pub struct Tally {
     pub reported: u64,
     /// Answers of its own, while the store was lost.
     pub answered_locally: u64,
+    /// Reports of a key that the store cannot keep, since something else stands under its name.
+    pub unkept: u64,
     /// Keys that other nodes made low, as told by pushes and digests.
     pub heard: u64,
     /// Keys told of that have no place here: their limit is unknown, or its table full.

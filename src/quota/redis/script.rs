@@ -1,0 +1,1 @@
+//! One call as Redis is told it, and its answer read back.
