@@ -15,13 +15,14 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use tracing_appender::non_blocking::ErrorCounter;
 
 use crate::clock::Clock;
+use crate::count::{Histogram, Word};
 use crate::exchange::{Pass, Side, Stray, Unread};
 use crate::gate::Codes;
 use crate::iso8583::{FaultKind, MtiPart};
 use crate::limits::{LimitIx, Policy};
 use crate::reason::Reason;
 use crate::traffic::Class;
-use crate::worker::{BUDGET_BOUNDS, Budget, Closed, Histogram, LinkCounters, Source};
+use crate::worker::{BUDGET_BOUNDS, Budget, Closed, LinkCounters, Source};
 pub use leases::Leasing;
 use table::*;
 pub use table::{Kind, Metric, TABLE};
@@ -193,10 +194,10 @@ impl Page<'_> {
                 }
             }
             self.set(&DECISIONS, &[name, class.name(), "reject"], rejected);
-            let unsent = counters.unsent.get(at).map_or(0, crate::worker::Word::get);
-            let uncarried = counters.uncarried.get(at).map_or(0, crate::worker::Word::get);
-            let delivered = counters.delivered.get(at).map_or(0, crate::worker::Word::get);
-            let unanswered = counters.unanswered.get(at).map_or(0, crate::worker::Word::get);
+            let unsent = counters.unsent.get(at).map_or(0, Word::get);
+            let uncarried = counters.uncarried.get(at).map_or(0, Word::get);
+            let delivered = counters.delivered.get(at).map_or(0, Word::get);
+            let unanswered = counters.unanswered.get(at).map_or(0, Word::get);
             requests += rejected + unsent + uncarried;
             answers += delivered;
             self.set(&MESSAGES, &[name, class.name(), "request"], requests);

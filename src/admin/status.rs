@@ -6,11 +6,12 @@
 use serde_json::{Value, json};
 
 use crate::clock::Moment;
+use crate::count::Word;
 use crate::exchange::Pass;
 use crate::limits::{LimitIx, Policy, Rule};
 use crate::metrics::{Published, PublishedLink};
 use crate::reason::Reason;
-use crate::worker::{Handout, Met, Ranking, SPAN, Word};
+use crate::worker::{Handout, Met, Ranking, SPAN};
 
 /// Keys of a limit that are shown.
 const KEYS_SHOWN: usize = 10;
