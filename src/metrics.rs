@@ -80,6 +80,7 @@ impl Published {
         }
         if let Some(leasing) = &self.leasing {
             page.leases(leasing, &self.policy, self.clock.now());
+            page.store(leasing.redis.as_deref());
         }
         for link in &self.links {
             page.messages(link);
@@ -127,6 +128,10 @@ impl Published {
             histogram(text, DECISION_SECONDS.name, &labels, &link.counters.decisions);
         }
         self.budgets(text);
+        if let Some(redis) = self.leasing.as_ref().and_then(|leasing| leasing.redis.as_ref()) {
+            head(text, &STORE_SECONDS);
+            histogram(text, STORE_SECONDS.name, "", &redis.seconds);
+        }
         head(text, &RESPONSE_SECONDS);
         for link in &self.links {
             for (source, name) in [(Source::Host, "host"), (Source::Proxy, "proxy")] {
@@ -315,13 +320,15 @@ fn head(text: &mut String, metric: &Metric) {
 
 fn histogram<const N: usize>(text: &mut String, name: &str, labels: &str, values: &Histogram<N>) {
     let (buckets, total) = values.cumulative();
+    let comma = if labels.is_empty() { "" } else { "," };
     for (bound, up_to) in buckets {
         let le = bound.as_secs_f64();
-        let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{le}\"}} {up_to}");
+        let _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"{le}\"}} {up_to}");
     }
-    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {total}");
-    let _ = writeln!(text, "{name}_sum{{{labels}}} {}", seconds(values.sum()));
-    let _ = writeln!(text, "{name}_count{{{labels}}} {total}");
+    let _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {total}");
+    let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+    let _ = writeln!(text, "{name}_sum{braced} {}", seconds(values.sum()));
+    let _ = writeln!(text, "{name}_count{braced} {total}");
 }
 
 fn seconds(duration: Duration) -> f64 {

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::store;
 use crate::clock::Moment;
 use crate::count::Word;
 use crate::exchange::Pass;
@@ -29,6 +30,7 @@ pub(super) fn of_node(published: &Published, ready: bool, now: Moment) -> Value 
         "ready": ready,
         "links": links,
         "limits": limits,
+        "store": published.leasing.as_ref().map(|leasing| store::of_leasing(published, leasing, now)),
     })
 }
 

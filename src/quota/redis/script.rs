@@ -69,6 +69,11 @@ impl Script {
         Names::new(&self.namespace, shard)
     }
 
+    /// The command by which what is published is heard.
+    pub fn subscribe(&self) -> &'static str {
+        if self.is_sharded() { "SSUBSCRIBE" } else { "SUBSCRIBE" }
+    }
+
     /// Where a shard publishes.
     pub fn channel(&self, shard: u16) -> String {
         self.names(shard).channel()
@@ -81,9 +86,13 @@ impl Script {
 
     /// The rule of an ACL that allows the script and nothing else.
     pub fn permissions(&self) -> String {
-        let spublish = if self.publish == "SPUBLISH" { " +spublish" } else { "" };
+        let spublish = if self.is_sharded() { " +spublish" } else { "" };
         let any = Names::pattern(&self.namespace);
         format!("~{any} &{any} {COMMANDS}{spublish}")
+    }
+
+    fn is_sharded(&self) -> bool {
+        self.publish == "SPUBLISH"
     }
 
     fn run(&self, command: &str, script: &str, shard: u16, call: &Call) -> Cmd {
