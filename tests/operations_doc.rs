@@ -30,8 +30,8 @@ use tollgate::metrics::{Kind, Metric, TABLE};
 
 const OPERATIONS: &str = "docs/operations.md";
 const ALERTS: &str = "config/alerts.yml";
-/// With leases a node shows all that it can.
-const LEASES: &str = "[quota]\nleases = true\n";
+/// With a Redis a node shows all that it can, also with one that is not there.
+const LEASES: &str = "[quota]\nstore = \"redis\"\n[quota.redis]\nurl = \"unix:///no/redis.sock\"\n";
 
 /// The metric of a series' name.
 fn metric_of(name: &str) -> Option<&'static Metric> {

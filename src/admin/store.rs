@@ -38,13 +38,13 @@ fn of_redis(health: &Health, now: Moment) -> Value {
         })
     });
     let met = health.faults().filter(|(_, count)| *count > 0);
-    let faults = met.map(|(fault, count)| (fault.name().to_owned(), Value::from(count)));
+    let errors = met.map(|(fault, count)| json!({ "kind": fault.name(), "count": count }));
     json!({
         "calls_per_second": (per_second * 10.0).round() / 10.0,
         "slowest_call_seconds": rounded(slowest),
         "calls_in_flight": health.in_flight(),
         "subscription_losses": health.subscription_losses.get(),
-        "errors": Value::Object(faults.collect()),
+        "errors": errors.collect::<Vec<_>>(),
         "shards": shards.collect::<Vec<_>>(),
     })
 }
