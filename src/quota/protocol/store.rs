@@ -51,7 +51,8 @@ impl Store {
     /// A report that no cell can have sent changes nothing, and is answered with the lease that
     /// leaves its cell as it was. So is a report of an incarnation that another has followed.
     pub fn call(&mut self, call: &Call, wall_us: u64) -> Answer {
-        let now_us = self.clock.go_on(wall_us, call.elapsed_us);
+        let heard_us = self.nodes.get(&call.node).copied();
+        let now_us = self.clock.go_on(wall_us, call.elapsed_us, heard_us);
         self.nodes.retain(|_, heard_us| now_us.saturating_sub(*heard_us) <= SILENT_US);
         self.nodes.insert(call.node, now_us);
         let mut news = Vec::new();
@@ -228,6 +229,21 @@ mod tests {
             store.call(&call(1, &[]), set_us + 100_000);
             assert_eq!(store.level(key(1)), Some(15 * TOKEN));
         }
+    }
+
+    #[test]
+    fn nodes_that_call_around_a_set_clock_do_not_each_refill_their_tick() {
+        let mut store = Store::new();
+        store.call(&call(1, &[report(1, 40)]), START_US);
+        store.call(&call(2, &[]), START_US + 50_000);
+        // Each has seen a tick pass since it was heard, and the second calls 50 ms after the first.
+        store.call(&call(1, &[]), START_US + HOUR_US);
+        store.call(&call(2, &[]), START_US - HOUR_US);
+        assert_eq!(store.now_us(), START_US + 150_000);
+        assert_eq!(store.level(key(1)), Some(13 * TOKEN + 3 * TOKEN / 4));
+        // A node that the store has never heard has its time added.
+        store.call(&call(3, &[]), START_US + HOUR_US);
+        assert_eq!(store.now_us(), START_US + 250_000);
     }
 
     #[test]
