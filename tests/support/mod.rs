@@ -26,6 +26,7 @@ pub mod house;
 pub mod luhn;
 pub mod message;
 pub mod peer;
+pub mod process;
 pub mod proxy;
 pub mod simulated;
 
