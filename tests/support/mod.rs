@@ -28,7 +28,9 @@ pub mod message;
 pub mod peer;
 pub mod process;
 pub mod proxy;
+pub mod redis;
 pub mod simulated;
+pub mod temp_dir;
 
 use std::time::Duration;
 
