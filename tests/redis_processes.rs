@@ -11,5 +11,7 @@
 
 mod support;
 
+#[path = "redis_processes/relay.rs"]
+mod relay;
 #[path = "redis_processes/server.rs"]
 mod server;

@@ -10,7 +10,9 @@
 pub mod certificates;
 pub mod plan;
 pub mod port;
+pub mod relay;
 pub mod server;
 
 pub use plan::{Account, ServerPlan, Tls};
+pub use relay::{Relay, faults};
 pub use server::RedisServer;
