@@ -11,6 +11,8 @@
 
 mod support;
 
+#[path = "redis_processes/cluster.rs"]
+mod cluster;
 #[path = "redis_processes/relay.rs"]
 mod relay;
 #[path = "redis_processes/server.rs"]

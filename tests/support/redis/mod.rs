@@ -8,11 +8,13 @@
 //! ```
 
 pub mod certificates;
+pub mod cluster;
 pub mod plan;
 pub mod port;
 pub mod relay;
 pub mod server;
 
+pub use cluster::RedisCluster;
 pub use plan::{Account, ServerPlan, Tls};
 pub use relay::{Relay, faults};
 pub use server::RedisServer;
