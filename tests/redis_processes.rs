@@ -15,5 +15,7 @@ mod support;
 mod cluster;
 #[path = "redis_processes/relay.rs"]
 mod relay;
+#[path = "redis_processes/sentinel.rs"]
+mod sentinel;
 #[path = "redis_processes/server.rs"]
 mod server;

@@ -12,9 +12,11 @@ pub mod cluster;
 pub mod plan;
 pub mod port;
 pub mod relay;
+pub mod sentinel;
 pub mod server;
 
 pub use cluster::RedisCluster;
 pub use plan::{Account, ServerPlan, Tls};
 pub use relay::{Relay, faults};
+pub use sentinel::Watched;
 pub use server::RedisServer;
