@@ -51,6 +51,10 @@ enum Command {
         /// The configuration file.
         #[arg(long, value_name = "FILE", required_unless_present = "dialect")]
         config: Option<PathBuf>,
+        /// Try the hosts and the store that it names as well, and say what was found: exit 1 when one
+        /// of them is not there. Nothing is sent to a host, and no bucket is changed.
+        #[arg(long, requires = "config", conflicts_with = "dialect")]
+        connect: bool,
         /// Show how this dialect lays messages out: a preset, or one of the configuration file.
         #[arg(long, value_name = "NAME")]
         dialect: Option<String>,
@@ -103,7 +107,9 @@ pub fn main() -> ExitCode {
     };
     match cli.command {
         Command::Run { config, park_sync } => run::run(&config, park_sync),
-        Command::Check { config, dialect } => check::check(config.as_deref(), dialect.as_deref()),
+        Command::Check { config, connect, dialect } => {
+            check::check(config.as_deref(), connect, dialect.as_deref())
+        }
         Command::Decode(arguments) => decode::decode(&arguments),
         Command::Explain(arguments) => explain::explain(&arguments),
         Command::Simulate(simulate) => simulate::simulate(simulate),

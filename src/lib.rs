@@ -9,6 +9,7 @@ pub mod admin;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod count;
 pub mod exchange;
 pub mod gate;
 pub mod iso8583;

@@ -15,13 +15,14 @@ use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusRecorder};
 use tracing_appender::non_blocking::ErrorCounter;
 
 use crate::clock::Clock;
+use crate::count::{Histogram, Word};
 use crate::exchange::{Pass, Side, Stray, Unread};
 use crate::gate::Codes;
 use crate::iso8583::{FaultKind, MtiPart};
 use crate::limits::{LimitIx, Policy};
 use crate::reason::Reason;
 use crate::traffic::Class;
-use crate::worker::{BUDGET_BOUNDS, Budget, Closed, Histogram, LinkCounters, Source};
+use crate::worker::{BUDGET_BOUNDS, Budget, Closed, LinkCounters, Source};
 pub use leases::Leasing;
 use table::*;
 pub use table::{Kind, Metric, TABLE};
@@ -79,6 +80,7 @@ impl Published {
         }
         if let Some(leasing) = &self.leasing {
             page.leases(leasing, &self.policy, self.clock.now());
+            page.store(leasing.redis.as_deref());
         }
         for link in &self.links {
             page.messages(link);
@@ -126,6 +128,10 @@ impl Published {
             histogram(text, DECISION_SECONDS.name, &labels, &link.counters.decisions);
         }
         self.budgets(text);
+        if let Some(redis) = self.leasing.as_ref().and_then(|leasing| leasing.redis.as_ref()) {
+            head(text, &STORE_SECONDS);
+            histogram(text, STORE_SECONDS.name, "", &redis.seconds);
+        }
         head(text, &RESPONSE_SECONDS);
         for link in &self.links {
             for (source, name) in [(Source::Host, "host"), (Source::Proxy, "proxy")] {
@@ -193,10 +199,10 @@ impl Page<'_> {
                 }
             }
             self.set(&DECISIONS, &[name, class.name(), "reject"], rejected);
-            let unsent = counters.unsent.get(at).map_or(0, crate::worker::Word::get);
-            let uncarried = counters.uncarried.get(at).map_or(0, crate::worker::Word::get);
-            let delivered = counters.delivered.get(at).map_or(0, crate::worker::Word::get);
-            let unanswered = counters.unanswered.get(at).map_or(0, crate::worker::Word::get);
+            let unsent = counters.unsent.get(at).map_or(0, Word::get);
+            let uncarried = counters.uncarried.get(at).map_or(0, Word::get);
+            let delivered = counters.delivered.get(at).map_or(0, Word::get);
+            let unanswered = counters.unanswered.get(at).map_or(0, Word::get);
             requests += rejected + unsent + uncarried;
             answers += delivered;
             self.set(&MESSAGES, &[name, class.name(), "request"], requests);
@@ -314,13 +320,15 @@ fn head(text: &mut String, metric: &Metric) {
 
 fn histogram<const N: usize>(text: &mut String, name: &str, labels: &str, values: &Histogram<N>) {
     let (buckets, total) = values.cumulative();
+    let comma = if labels.is_empty() { "" } else { "," };
     for (bound, up_to) in buckets {
         let le = bound.as_secs_f64();
-        let _ = writeln!(text, "{name}_bucket{{{labels},le=\"{le}\"}} {up_to}");
+        let _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"{le}\"}} {up_to}");
     }
-    let _ = writeln!(text, "{name}_bucket{{{labels},le=\"+Inf\"}} {total}");
-    let _ = writeln!(text, "{name}_sum{{{labels}}} {}", seconds(values.sum()));
-    let _ = writeln!(text, "{name}_count{{{labels}}} {total}");
+    let _ = writeln!(text, "{name}_bucket{{{labels}{comma}le=\"+Inf\"}} {total}");
+    let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
+    let _ = writeln!(text, "{name}_sum{braced} {}", seconds(values.sum()));
+    let _ = writeln!(text, "{name}_count{braced} {total}");
 }
 
 fn seconds(duration: Duration) -> f64 {

@@ -21,7 +21,7 @@ use source::Source;
 
 /// The rows of the design. A module imports from rows above its own.
 const ROWS: [&[&str]; 9] = [
-    &["clock", "pan", "traffic", "reason"],
+    &["clock", "count", "pan", "traffic", "reason"],
     &["wire", "iso8583", "limits"],
     &["gate", "quota"],
     &["exchange"],

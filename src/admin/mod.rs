@@ -6,6 +6,7 @@
 mod key;
 mod lease;
 mod status;
+mod store;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -5,12 +5,14 @@
 
 use serde_json::{Value, json};
 
+use super::store;
 use crate::clock::Moment;
+use crate::count::Word;
 use crate::exchange::Pass;
 use crate::limits::{LimitIx, Policy, Rule};
 use crate::metrics::{Published, PublishedLink};
 use crate::reason::Reason;
-use crate::worker::{Handout, Met, Ranking, SPAN, Word};
+use crate::worker::{Handout, Met, Ranking, SPAN};
 
 /// Keys of a limit that are shown.
 const KEYS_SHOWN: usize = 10;
@@ -28,6 +30,7 @@ pub(super) fn of_node(published: &Published, ready: bool, now: Moment) -> Value 
         "ready": ready,
         "links": links,
         "limits": limits,
+        "store": published.leasing.as_ref().map(|leasing| store::of_leasing(published, leasing, now)),
     })
 }
 

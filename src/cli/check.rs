@@ -1,5 +1,7 @@
 //! `tollgate check`: what is wrong with a configuration or what it amounts to, and what a dialect is.
 
+mod connect;
+
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,14 +11,17 @@ use crate::config::Config;
 use crate::iso8583::{BitmapEncoding, BitmapLayout, BitmapRule, Dialect, MtiEncoding};
 
 /// Says what is wrong with a configuration, or what it amounts to, or what a dialect is.
-pub(super) fn check(path: Option<&Path>, dialect: Option<&str>) -> ExitCode {
+pub(super) fn check(path: Option<&Path>, connect: bool, dialect: Option<&str>) -> ExitCode {
     match (dialect, path) {
         (Some(name), config) => match dialect::find(config, name) {
             Ok(dialect) => print(|out| out.write_all(dialect_in_words(name, &dialect).as_bytes())),
             Err(none) => none.tell(),
         },
         (None, Some(path)) => match Config::load(path) {
-            Ok(config) => print(|out| describe(path, &config, out)),
+            Ok(config) => {
+                let sound = print(|out| describe(path, &config, out));
+                if connect { connect::connect(&config) } else { sound }
+            }
             Err(error) => {
                 let _ = writeln!(io::stderr().lock(), "{}: {error}", path.display());
                 EXIT_CONFIG.into()

@@ -22,6 +22,7 @@ mod node;
 mod operations;
 mod quota;
 mod reader;
+mod redis;
 mod script;
 mod upstream;
 mod value;

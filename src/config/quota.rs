@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::fault::Wrong;
 use super::reader::{Placed, Section};
-use super::{duration, value};
+use super::{duration, redis, value};
 use crate::limits::grant::ONE;
 use crate::limits::{OnLoss, Terms};
 use crate::quota::protocol::DIGEST_AGE_US;
@@ -21,6 +21,10 @@ pub struct Quota {
     pub terms: Terms,
     /// How often the node syncs.
     pub sync: Settings,
+    /// The Redis that keeps the tokens of all nodes; `None` keeps them in this process.
+    pub redis: Option<crate::quota::redis::Settings>,
+    /// The configuration says where a Redis is, and does not use it.
+    pub unused_redis: bool,
 }
 
 /// Shorter, and the store is asked more often than there is news.
@@ -31,6 +35,8 @@ const TICK_MAX: Duration = Duration::from_millis(120);
 const LEASE_TICKS_TENTHS: u32 = 25;
 /// Longer, and a node with a lease could have missed what a digest told.
 const LEASE_TTL_MAX: Duration = Duration::from_micros(DIGEST_AGE_US);
+/// Default of `namespace`.
+const NAMESPACE: &str = "tollgate";
 const COALESCE_MAX: Duration = Duration::from_millis(50);
 const REPLY_TIMEOUT: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(5)..=Duration::from_millis(200);
@@ -39,24 +45,38 @@ const HOLD_MAX: f64 = 1_000_000.0;
 
 impl Quota {
     pub(super) fn read(section: Section<'_>) -> Option<Self> {
-        let store = section.or("store", (), store);
-        let leases = section.or("leases", false, truth);
+        let store = value::choice([("embedded", false), ("redis", true)], value::none_later);
+        let store = section.or("store", false, store);
+        let is_redis = store.as_ref().is_some_and(|store| store.value);
+        let leases = section.or("leases", is_redis, truth);
+        let namespace = section.or("namespace", NAMESPACE.to_owned(), redis::namespace);
         let on_loss = OnLoss::ALL.map(|on_loss| (on_loss.name(), on_loss));
         let on_loss = value::choice(on_loss, value::none_later);
         let on_loss = section.or("on_loss", OnLoss::default(), on_loss);
         let leasing = leasing(section.table("leasing"));
-        section.finish(&["namespace", "redis"]);
+        let namespace = namespace.map_or_else(|| NAMESPACE.to_owned(), |namespace| namespace.value);
+        let redis = redis::read(section.table("redis"), is_redis, namespace);
+        if let Some(leases) = leases.as_ref().filter(|leases| is_redis && !leases.value) {
+            let problem = "is false, so that nothing would be asked of the Redis";
+            let wrong = Wrong::new(problem, "remove it, or write store = \"embedded\"");
+            section.fault(&leases.place, &wrong);
+        }
+        section.finish(&[]);
         let (terms, sync) = leasing?;
         let terms = Terms { on_loss: on_loss?.value, ..terms };
-        store.map(|_| ())?;
-        Some(Self { leases: leases?.value, terms, sync })
+        store?;
+        let redis = redis?;
+        let unused_redis = !is_redis && !redis::is_usual(&redis);
+        let redis = is_redis.then_some(redis);
+        Some(Self { leases: leases?.value, terms, sync, redis, unused_redis })
     }
 }
 
 impl Default for Quota {
     /// One node, whose buckets fill by themselves.
     fn default() -> Self {
-        Self { leases: false, terms: Terms::default(), sync: Settings::default() }
+        let (terms, sync) = (Terms::default(), Settings::default());
+        Self { leases: false, terms, sync, redis: None, unused_redis: false }
     }
 }
 
@@ -117,10 +137,6 @@ fn check_lease(section: &Section<'_>, tick: &Placed<Duration>, lease_ttl: &Place
         let remedy = format!("write at least \"{}\"", duration::to_text(least));
         section.fault(&lease_ttl.place, &Wrong::new(problem, remedy));
     }
-}
-
-fn store(value: &DeValue<'_>) -> Result<(), Wrong> {
-    value::choice([("embedded", ())], |name| name == "redis")(value)
 }
 
 fn truth(value: &DeValue<'_>) -> Result<bool, Wrong> {

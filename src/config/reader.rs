@@ -110,6 +110,11 @@ impl<'a> Section<'a> {
         self.table.is_some()
     }
 
+    /// Whether a key is written.
+    pub(super) fn has(&self, key: &'static str) -> bool {
+        self.table.is_some_and(|table| table.get(key).is_some())
+    }
+
     /// Where the section begins.
     pub(super) fn place(&self) -> &Place {
         &self.place

@@ -30,8 +30,12 @@ impl Config {
         let idle = idle.map(|(name, _)| {
             format!("dialect {name}: no link uses it; remove it, or name it in a link's dialect")
         });
+        let unused_redis = self.quota.unused_redis.then(|| {
+            "quota.redis: not used, as the store is embedded; write store = \"redis\"".to_owned()
+        });
         unused
             .chain(idle)
+            .chain(unused_redis)
             .chain(self.links.iter().flat_map(|link| of_link(link, enforces)))
             .chain(self.limits.iter().flat_map(of_limit))
             .collect()

@@ -1,11 +1,13 @@
 //! What is published of leases.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Page;
 use super::table::*;
 use crate::clock::Moment;
 use crate::limits::{LimitIx, Policy};
+use crate::quota::redis::Health;
 use crate::quota::sync::Tally;
 use crate::quota::task::Handle;
 
@@ -16,6 +18,10 @@ pub struct Leasing {
     pub sync: Handle,
     /// How long a lease is good.
     pub lease_ttl: Duration,
+    /// What keeps the tokens.
+    pub store: String,
+    /// What is counted of a store that is another process.
+    pub redis: Option<Arc<Health>>,
 }
 
 impl Leasing {
@@ -56,6 +62,27 @@ impl Page<'_> {
             self.set_gauge(&LEASE_UNREPORTED, &[&rule.name], tokens(unreported));
             self.set_gauge(&LEASE_LEVEL, &[&rule.name], tokens(lowest));
         }
+    }
+}
+
+impl Page<'_> {
+    /// What is counted of the store; one that is in this process is always there.
+    pub(super) fn store(&self, redis: Option<&Health>) {
+        let Some(health) = redis else {
+            self.set(&STORE_UP, &[], 1);
+            return;
+        };
+        let shards = health.shards();
+        self.set(&STORE_UP, &[], shards.iter().all(|shard| shard.up).into());
+        for (fault, count) in health.faults() {
+            self.set(&STORE_ERRORS, &[fault.name()], count);
+        }
+        self.set(&STORE_CONNECTS, &[], health.connects.get());
+        self.set(&STORE_IN_FLIGHT, &[], health.in_flight());
+        let subscribed = shards.iter().filter(|shard| shard.subscribed);
+        self.set(&STORE_SUBSCRIBED, &[], subscribed.count() as u64);
+        self.set(&STORE_SUBSCRIPTION_LOSSES, &[], health.subscription_losses.get());
+        self.set(&STORE_PUSHES_LOST, &[], health.news_lost.get());
     }
 }
 

@@ -133,6 +133,22 @@ table! {
         "Reports of a key: to the store, or answered by this node itself while it is lost";
     LEASE_HEARD = "tollgate_lease_heard_total" Counter ["placed"]
         "Keys that the store told of as low; placed false: their limit is not configured here, or its table is full";
+    STORE_UP = "tollgate_store_up" Gauge []
+        "1 while the last calls to every shard of the store were answered in time; at 0 the log says what fails";
+    STORE_SECONDS = "tollgate_store_seconds" Histogram []
+        "From the sending of a call to its answer; no message waits for it";
+    STORE_ERRORS = "tollgate_store_errors_total" Counter ["kind"]
+        "Calls and connections to a Redis that failed, by what failed; noscript, moved, ask and tryagain are the store's own way of going on unless they do not end";
+    STORE_CONNECTS = "tollgate_store_connects_total" Counter []
+        "Connections to a Redis that were made, the first ones included";
+    STORE_IN_FLIGHT = "tollgate_store_in_flight" Gauge []
+        "Calls to a Redis that are under way";
+    STORE_SUBSCRIBED = "tollgate_store_subscribed" Gauge []
+        "Shards of a Redis whose pushes are heard; what is not pushed comes a tick later, with the next answer";
+    STORE_SUBSCRIPTION_LOSSES = "tollgate_store_subscription_losses_total" Counter []
+        "Subscriptions to a Redis that were lost; they are made again";
+    STORE_PUSHES_LOST = "tollgate_store_pushes_lost_total" Counter []
+        "Keys that were pushed and dropped, as too many waited to be read; the next answer tells them";
     READY = "tollgate_ready" Gauge []
         "1 while every listener is open and no shutdown has begun";
     LOST_LINES = "tollgate_log_lines_lost_total" Counter []

@@ -26,6 +26,9 @@ use crate::limits::{OnLoss, Policy};
 
 /// A store that can be called.
 pub trait Store: Send + 'static {
+    /// Begins to connect, on the event loop that it will be called on.
+    fn open(&mut self) {}
+
     /// Sends a call to a shard and waits for its answer. `None` is a call that has failed, for whatever
     /// reason.
     fn call(&self, shard: u16, call: Call) -> impl Future<Output = Option<Reply>> + 'static;
@@ -117,6 +120,7 @@ fn lock(sync: &Mutex<Sync>) -> MutexGuard<'_, Sync> {
 }
 
 fn keep(mut keeper: Keeper, mut store: impl Store, runtime: &Runtime) {
+    runtime.block_on(async { store.open() });
     while !keeper.handle.stop.is_cancelled() {
         let work = std::panic::AssertUnwindSafe(|| {
             LocalSet::new().block_on(runtime, keeper.work(&mut store));

@@ -16,6 +16,7 @@ use crate::limits::Policy;
 use crate::metrics::Leasing;
 use crate::quota::embedded::Embedded;
 use crate::quota::protocol::{Call, Low, NodeId, Reply};
+use crate::quota::redis::Redis;
 use crate::quota::sync::Sync;
 use crate::quota::task::{Handle, Store};
 
@@ -30,6 +31,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(super) struct Leases {
     handle: Handle,
+    store: Kept,
     lease_ttl: Duration,
     parked: Option<(Duration, Duration)>,
 }
@@ -57,12 +59,24 @@ pub(super) fn policy(
     let node = NodeId(fastrand::u64(..));
     let sync = Sync::new(quota.sync.clone(), node, fastrand::u64(..), Arc::clone(&policy), now);
     let handle = Handle::new(sync);
-    Ok((policy, Some(Leases { handle, lease_ttl: quota.sync.lease_ttl, parked: None })))
+    let store = match &quota.redis {
+        None => Kept::Here(InProcess { embedded: Embedded::new(), clock }),
+        Some(settings) => {
+            let where_to = settings.deployment.to_string();
+            Kept::There(Redis::new(settings.clone(), &quota.sync, 1, node, clock), where_to)
+        }
+    };
+    let lease_ttl = quota.sync.lease_ttl;
+    Ok((policy, Some(Leases { handle, store, lease_ttl, parked: None })))
 }
 
 impl Leases {
     pub(super) fn published(&self) -> Leasing {
-        Leasing { sync: self.handle.clone(), lease_ttl: self.lease_ttl }
+        let (store, redis) = match &self.store {
+            Kept::Here(_) => ("embedded".to_owned(), None),
+            Kept::There(redis, name) => (name.clone(), Some(redis.health())),
+        };
+        Leasing { sync: self.handle.clone(), lease_ttl: self.lease_ttl, store, redis }
     }
 
     pub(super) fn bell(&self) -> Arc<Notify> {
@@ -80,19 +94,22 @@ impl Leases {
         clock: Clock,
         policy: &Arc<Policy>,
     ) -> Result<Syncing, StartError> {
-        let Self { handle, parked, .. } = self;
-        let store = InProcess { embedded: Embedded::new(), clock };
-        let thread = handle.run(store, clock, Arc::clone(policy), parked)?;
+        let Self { handle, store, parked, .. } = self;
+        let policy = Arc::clone(policy);
+        let (thread, store) = match store {
+            Kept::Here(store) => (handle.run(store, clock, policy, parked)?, "embedded".to_owned()),
+            Kept::There(store, name) => (handle.run(store, clock, policy, parked)?, name),
+        };
         let answered = async {
             while !handle.with(Sync::has_answer) {
                 sleep(LOOK).await;
             }
         };
         if timeout(PATIENCE, answered).await.is_ok() {
-            info!(store = "embedded", "leasing tokens");
+            info!(%store, "leasing tokens");
         } else {
             warn!(
-                store = "embedded",
+                %store,
                 "the store has not answered; opening without leases, every bucket is taken for full"
             );
         }
@@ -115,7 +132,17 @@ impl Syncing {
     }
 }
 
+/// Where tokens are kept.
+#[derive(Debug)]
+enum Kept {
+    /// In this process.
+    Here(InProcess),
+    /// On a Redis, and what it is called in the log.
+    There(Redis, String),
+}
+
 /// The store of this process. It has no other node, so nothing is ever pushed.
+#[derive(Debug)]
 struct InProcess {
     embedded: Embedded,
     clock: Clock,

@@ -4,7 +4,7 @@
 //! place off, without any fault: limits by BIN then count what does not exist. Nearly no such number
 //! has the right check digit. No card number comes here, only whether one passed.
 
-use super::counters::Word;
+use crate::count::Word;
 use crate::gate::CardCheck;
 
 /// The share of failures is of about so many of the last card numbers.

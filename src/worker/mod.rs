@@ -27,8 +27,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 pub use cards::{Cards, Numbers};
 pub use counters::{
-    BUDGET_BOUNDS, Budget, Closed, DECISION_BOUNDS, Histogram, LinkCounters, RESPONSE_BOUNDS,
-    Source, Word,
+    BUDGET_BOUNDS, Budget, Closed, DECISION_BOUNDS, LinkCounters, RESPONSE_BOUNDS, Source,
 };
 pub use lookout::{Handout, MESSAGES_PER_LOOK, Met, SPAN};
 pub use ranking::{PLACES, Ranked, Ranking};

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use tracing::{debug, warn};
 
-use super::counters::{LinkCounters, Source, Word};
+use super::counters::{LinkCounters, Source};
 use super::lookout::Lookout;
 use crate::clock::Moment;
+use crate::count::Word;
 use crate::exchange::{Outcome, Side, Stray, Trace};
 use crate::gate::{CardCheck, Verdict};
 use crate::limits::{LimitSet, Policy};

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::time::Duration;
 
+use crate::count::Word;
 use crate::peers::{Latencies, Tally};
 use crate::reason::Reason;
 use crate::worker::LinkCounters;
@@ -66,13 +67,13 @@ impl Totals {
 
 /// Messages that were passed on to the host.
 pub(super) fn forwarded(counters: &LinkCounters) -> u64 {
-    counters.forwarded.iter().flatten().map(crate::worker::Word::get).sum()
+    counters.forwarded.iter().flatten().map(Word::get).sum()
 }
 
 /// Requests that the proxy answered itself for this reason.
 pub(super) fn answered(counters: &LinkCounters, reason: Reason) -> u64 {
     let by_class = counters.answered.iter().filter_map(|of_class| of_class.get(reason as usize));
-    by_class.map(crate::worker::Word::get).sum()
+    by_class.map(Word::get).sum()
 }
 
 impl Table {

@@ -1,0 +1,253 @@
+//! One shard's way to its master: a connection, the calls on it, and where to go when it breaks.
+//!
+//! There is one connection at a time, made by one attempt at a time. A call that fails is not said
+//! again. Only the connection that carried a call may answer it: what an older one still has to say is of
+//! a master that may have been followed by another.
+
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::{Cmd, RedisResult, Value};
+use tokio::sync::{Notify, watch};
+use tokio::time::{sleep, timeout};
+use tracing::debug;
+
+use super::backoff::Backoff;
+use super::connect::{Connector, STALL};
+use super::fault::{Consequence, Fault, consequence};
+use super::health::Health;
+use super::script::Script;
+use super::survey::Surveyor;
+use super::url::Address;
+use crate::clock::{Clock, Moment};
+use crate::quota::protocol::{Call, Reply};
+
+/// Most calls under way. A tick has no more than half of them, and the sync gives a call up before the
+/// next tick.
+const IN_FLIGHT_MAX: u64 = 512;
+/// A connection that carried an answer is worth another one at once; the redirections of a cluster are
+/// followed at once so often, and then at the pace of any other failure.
+const REDIRECTIONS_MAX: u32 = 3;
+
+/// One shard's way to its master.
+#[derive(Debug)]
+pub(super) struct Line {
+    shard: u16,
+    connector: Arc<Connector>,
+    script: Arc<Script>,
+    health: Arc<Health>,
+    surveyor: Arc<Surveyor>,
+    clock: Clock,
+    /// How long the sync waits for an answer.
+    reply_timeout: Duration,
+    state: Mutex<State>,
+    broken: Notify,
+    /// Where the shard is; followed by the subscription.
+    at: watch::Sender<Option<Address>>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Counts connections, so that each call knows its own.
+    generation: u64,
+    open: Option<Open>,
+    /// Where the shard was said to be, by whoever it was asked of.
+    follow: Option<(Address, bool)>,
+    redirections: u32,
+    answered: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    connection: MultiplexedConnection,
+    /// The slot is still on its way to this server, which has to be told that we know.
+    asking: bool,
+}
+
+impl Line {
+    pub(super) fn new(
+        shard: u16,
+        (connector, script): (Arc<Connector>, Arc<Script>),
+        (health, surveyor): (Arc<Health>, Arc<Surveyor>),
+        clock: Clock,
+        reply_timeout: Duration,
+    ) -> Self {
+        let (state, broken, at) = (Mutex::default(), Notify::new(), watch::Sender::new(None));
+        Self { shard, connector, script, health, surveyor, clock, reply_timeout, state, broken, at }
+    }
+
+    /// Where the shard is, as it changes.
+    pub(super) fn place(&self) -> watch::Receiver<Option<Address>> {
+        self.at.subscribe()
+    }
+
+    /// Keeps a connection, for as long as it is not dropped.
+    pub(super) async fn keep(self: Arc<Self>) {
+        let (mut backoff, mut attempts) = (Backoff::default(), 0);
+        loop {
+            match self.connect(attempts).await {
+                Ok(()) => {
+                    self.broken.notified().await;
+                    self.health.disconnected(self.shard);
+                    let mut state = self.state();
+                    if std::mem::take(&mut state.answered) {
+                        (backoff, attempts) = (Backoff::default(), 0);
+                    }
+                    if state.follow.is_some() && state.redirections <= REDIRECTIONS_MAX {
+                        continue;
+                    }
+                }
+                Err(error) => {
+                    let (fault, _) = consequence(&error);
+                    self.health.failed(self.shard, fault, &error.to_string(), self.clock.now());
+                    // Whoever was said to have the shard may be gone.
+                    self.state().follow = None;
+                }
+            }
+            attempts += 1;
+            sleep(backoff.wait(fastrand::u64(..))).await;
+        }
+    }
+
+    async fn connect(&self, attempts: usize) -> RedisResult<()> {
+        let follow = self.state().follow.take();
+        let (address, asking) = match follow {
+            Some(follow) => follow,
+            None => (self.connector.locate(attempts).await?, false),
+        };
+        let connection = self.connector.connect(&address).await?;
+        self.health.connected(self.shard, address.to_string());
+        self.surveyor.look(&address, connection.clone());
+        let mut state = self.state();
+        state.generation = state.generation.wrapping_add(1);
+        state.open = Some(Open { connection, asking });
+        drop(state);
+        self.at.send_if_modified(|at| at.replace(address.clone()) != Some(address));
+        debug!(shard = self.shard, "connected to the store");
+        Ok(())
+    }
+
+    /// One call: sent once, and answered or not.
+    pub(super) async fn call(self: Arc<Self>, call: Call) -> Option<Reply> {
+        let began = self.clock.now();
+        let Some((generation, open)) = self.open() else {
+            self.fail(Fault::NotConnected, "no connection", began);
+            return None;
+        };
+        if self.health.in_flight.fetch_add(1, Relaxed) >= IN_FLIGHT_MAX {
+            self.health.in_flight.fetch_sub(1, Relaxed);
+            self.fail(Fault::Full, "too many calls under way", began);
+            return None;
+        }
+        let answer = timeout(STALL, self.exchange(open, &call)).await;
+        self.health.in_flight.fetch_sub(1, Relaxed);
+        let now = self.clock.now();
+        let took = now.since(began);
+        match answer {
+            Ok(Ok(value)) => self.read(generation, &call, &value, (took, now)),
+            Ok(Err(error)) => {
+                let (fault, consequence) = consequence(&error);
+                self.fail(fault, &error.to_string(), now);
+                self.follow_up(generation, consequence);
+                None
+            }
+            Err(_) => {
+                self.fail(Fault::Timeout, "no answer", now);
+                self.follow_up(generation, Consequence::Reconnect);
+                None
+            }
+        }
+    }
+
+    /// Sends a call, and once more with the script if the server does not know it: then nothing ran.
+    async fn exchange(&self, mut open: Open, call: &Call) -> RedisResult<Value> {
+        let answer = ask(&mut open, self.script.call(self.shard, call)).await;
+        match answer {
+            Err(error) if consequence(&error).1 == Consequence::SendScript => {
+                self.health.count(Fault::NoScript);
+                ask(&mut open, self.script.load_and_call(self.shard, call)).await
+            }
+            answer => answer,
+        }
+    }
+
+    fn read(
+        &self,
+        generation: u64,
+        call: &Call,
+        value: &Value,
+        (took, now): (Duration, Moment),
+    ) -> Option<Reply> {
+        let reply = match self.script.read(value, call.reports.len()) {
+            Ok(reply) => reply,
+            Err(unreadable) => {
+                self.fail(Fault::Unreadable, &unreadable.to_string(), now);
+                return None;
+            }
+        };
+        let mut state = self.state();
+        if state.generation != generation || state.open.is_none() {
+            return None;
+        }
+        state.answered = true;
+        state.redirections = 0;
+        drop(state);
+        if took > self.reply_timeout {
+            self.health.took(took, now);
+            self.fail(Fault::Late, &format!("answered after {took:?}"), now);
+        } else {
+            self.health.answered(self.shard, took, now);
+        }
+        for (report, _) in call.reports.iter().zip(&reply.leases).filter(|(_, of)| of.is_none()) {
+            let name = self.script.names(self.shard).bucket(report.key);
+            self.health.foreign(report.key, &name, now);
+        }
+        Some(reply)
+    }
+
+    fn follow_up(&self, generation: u64, consequence: Consequence) {
+        let follow = match consequence {
+            Consequence::SendScript | Consequence::Stay => return,
+            Consequence::Reconnect => None,
+            Consequence::Follow { address, asking } => Some((address, asking)),
+        };
+        let mut state = self.state();
+        // What an older connection has to say of itself is known.
+        if state.generation == generation && state.open.take().is_some() {
+            if follow.is_some() {
+                state.redirections = state.redirections.saturating_add(1);
+            }
+            state.follow = follow;
+            self.broken.notify_one();
+        }
+    }
+
+    fn fail(&self, fault: Fault, detail: &str, now: Moment) {
+        if fault.is_redirection() && self.state().redirections < REDIRECTIONS_MAX {
+            self.health.count(fault);
+        } else {
+            self.health.failed(self.shard, fault, detail, now);
+        }
+    }
+
+    fn open(&self) -> Option<(u64, Open)> {
+        let state = self.state();
+        Some((state.generation, state.open.clone()?))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn ask(open: &mut Open, command: Cmd) -> RedisResult<Value> {
+    if !open.asking {
+        return command.query_async(&mut open.connection).await;
+    }
+    let mut both = redis::pipe();
+    both.cmd("ASKING").ignore().add_command(command);
+    let (answer,) = both.query_async(&mut open.connection).await?;
+    Ok(answer)
+}
