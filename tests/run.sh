@@ -17,6 +17,21 @@ need_packages() { # of Debian
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" >/dev/null
 }
 
+need_redis() ( # of the tests that start servers of their own; Sentinel is another mode of the same program
+    if command -v redis-server && command -v redis-cli; then return; fi >/dev/null
+    # Debian's package starts a service on the usual port unless a program of this name forbids it.
+    policy=/usr/sbin/policy-rc.d as_root=()
+    [ "$(id -u)" -eq 0 ] || as_root=(sudo)
+    if [ ! -e "$policy" ]; then
+        trap '"${as_root[@]}" rm -f "$policy"' EXIT
+        printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee "$policy" >/dev/null
+        "${as_root[@]}" chmod 755 "$policy"
+    fi
+    need_packages redis-server
+    # Nor is it to start with the machine.
+    if [ -d /run/systemd/system ]; then "${as_root[@]}" systemctl disable --quiet redis-server; fi
+)
+
 need_second_decoder() { # of tests/second_decoder.rs, which looks for it in the target directory
     local target venv wanted=tests/foreign/requirements.txt
     target=$(cargo metadata --format-version 1 --no-deps --locked |
@@ -37,6 +52,7 @@ step "what the tests need"
 need_component fmt rustfmt
 need_component clippy clippy
 need_second_decoder
+need_redis
 # docs/first-limit.md, which tests/first_limit.rs follows, looks at a node with it.
 command -v curl >/dev/null || need_packages curl
 cargo --version

@@ -26,8 +26,11 @@ pub mod house;
 pub mod luhn;
 pub mod message;
 pub mod peer;
+pub mod process;
 pub mod proxy;
+pub mod redis;
 pub mod simulated;
+pub mod temp_dir;
 
 use std::time::Duration;
 

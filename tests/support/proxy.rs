@@ -1,7 +1,7 @@
 //! The real binary, run as an operator runs it.
 
 use std::collections::HashMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use super::peer::{Framing, Peer};
+use super::process::{self, gather};
 use super::{PATIENCE, wait_for};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_tollgate");
@@ -201,24 +202,11 @@ impl Proxy {
             "TERM" => Signal::TERM,
             "INT" => Signal::INT,
             "HUP" => Signal::HUP,
-            "STOP" => Signal::STOP,
+            "STOP" => return process::pause(self.pid()),
             "CONT" => Signal::CONT,
             other => panic!("unknown signal {other}"),
         };
-        kill_process(Pid::from_child(&self.child), signal).unwrap();
-        if signal == Signal::STOP {
-            wait_for("every thread stands still", || self.stands_still().then_some(()));
-        }
-    }
-
-    /// A stop reaches one thread, and the others only when that one has run.
-    fn stands_still(&self) -> bool {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.pid())).unwrap();
-        threads.into_iter().all(|thread| {
-            let stat = std::fs::read_to_string(thread.unwrap().path().join("stat")).unwrap();
-            // The state stands behind the name, which is in parentheses.
-            stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with('T'))
-        })
+        process::signal(self.pid(), signal);
     }
 
     /// Waits for the end of the process, and of what it said.
@@ -276,20 +264,6 @@ fn config_file(config: &str) -> PathBuf {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
     std::fs::write(&path, config).unwrap();
     path
-}
-
-/// Keeps reading lines.
-fn gather(from: impl Read + Send + 'static) -> (Arc<Mutex<String>>, JoinHandle<()>) {
-    let text = Arc::new(Mutex::new(String::new()));
-    let sink = Arc::clone(&text);
-    let reader = std::thread::spawn(move || {
-        for line in BufReader::new(from).lines().map_while(Result::ok) {
-            let mut text = sink.lock().unwrap();
-            text.push_str(&line);
-            text.push('\n');
-        }
-    });
-    (text, reader)
 }
 
 /// The value of a field in a line of either log format.
