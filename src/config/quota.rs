@@ -8,7 +8,7 @@ use super::fault::Wrong;
 use super::reader::{Placed, Section};
 use super::{duration, value};
 use crate::limits::grant::ONE;
-use crate::limits::{OnLoss, Terms};
+use crate::limits::{OnLoss, SHARDS_MAX, Terms};
 use crate::quota::protocol::DIGEST_AGE_US;
 use crate::quota::sync::Settings;
 
@@ -71,6 +71,7 @@ fn leasing(section: Section<'_>) -> Option<(Terms, Settings)> {
     let min_gap = section.or("min_gap", usual.min_gap, gaps());
     let timeout = duration::within(REPLY_TIMEOUT);
     let reply_timeout = section.or("reply_timeout", usual.reply_timeout, timeout);
+    let shards = section.or("shards", usual.shards, value::whole(1..=SHARDS_MAX));
     let batch_max = section.or("batch_max", usual.batch_max, value::whole(1..=BATCH_MAX));
     let budget = f64::from(terms.sync_budget) / 1e6;
     let sync_budget = section.or("sync_budget", budget, between(0.01, 1.0));
@@ -88,7 +89,7 @@ fn leasing(section: Section<'_>) -> Option<(Terms, Settings)> {
         let remedy = format!("write at most \"{}\"", duration::to_text(tick.value));
         section.fault(&reply_timeout.place, &Wrong::new(problem, remedy));
     }
-    section.finish(&["shards"]);
+    section.finish(&[]);
     let terms = Terms {
         min_hold: (min_hold?.value * ONE as f64).round() as i64,
         sync_budget: (sync_budget?.value * 1e6).round() as u32,
@@ -100,6 +101,7 @@ fn leasing(section: Section<'_>) -> Option<(Terms, Settings)> {
         coalesce: coalesce?.value,
         min_gap: min_gap?.value,
         reply_timeout: reply_timeout?.value,
+        shards: shards?.value,
         batch_max: batch_max?.value,
         local_slack: local_slack?.value,
         push: push?.value,
