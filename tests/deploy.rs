@@ -51,7 +51,8 @@ fn the_nodes_ask_a_service_of_the_composition_as_the_user_that_it_has() {
     };
     assert!(COMPOSE.contains(&format!("\n  {host}:\n")), "there is no service {host}");
     let user = redis.login.user.expect("a user");
-    let password = COMPOSE.lines().find_map(|line| line.trim().strip_prefix("TOLLGATE_REDIS_PASSWORD: "));
+    let password =
+        COMPOSE.lines().find_map(|line| line.trim().strip_prefix("TOLLGATE_REDIS_PASSWORD: "));
     let known = format!("user {user} on >{} ", password.expect("a password"));
     assert!(USERS.contains(&known), "{known}");
 }
