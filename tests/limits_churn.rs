@@ -289,7 +289,7 @@ fn nothing_spent_is_lost_while_a_spray_of_leased_keys_comes_and_goes() {
     let all = rule("all", Per::NOTHING, 400.0, 150.0, 1);
     let terms = Terms::default();
     let policy = Policy::leased(&[keys, all], &[], terms, THREADS, 5, Moment::START).unwrap();
-    policy.leases().renew(Moment::from_nanos(u64::MAX), 1);
+    policy.leases().renew(0, Moment::from_nanos(u64::MAX), 1);
     let (by_keys, by_shared, refused) = (AtomicI64::new(0), AtomicI64::new(0), AtomicI64::new(0));
     let round = Barrier::new(THREADS + 1);
     let (mut ledger, mut most) = (Ledger::default(), 0);

@@ -348,9 +348,194 @@ fn a_lost_store_admits_and_counts_everything_where_it_shall_be_open() {
     assert_eq!(policy.leases().failed_open(), 10);
     // Charged down to a debt of one burst.
     assert_eq!(bucket(&policy, 0, &traffic, now).level, -3_000_000);
-    policy.leases().renew(now.after(Duration::from_secs(1)), 1);
+    policy.leases().renew(0, now.after(Duration::from_secs(1)), 1);
     assert!(policy.decide(&traffic, now).refused_by.is_some());
     assert_eq!(policy.leases().failed_open(), 10);
+}
+
+/// So many shards of a store.
+const SHARDS: u16 = 8;
+/// Of the limits of [`in_shards`].
+const SHOPS: LimitIx = LimitIx(0);
+const ALL: LimitIx = LimitIx(1);
+
+/// A limit of three tokens a merchant and one of eight in all, of a store in several shards on sixteen
+/// nodes.
+fn in_shards(on_loss: OnLoss, all: Mode) -> Policy {
+    let rule = |name, per, burst| {
+        let Amount { rate, burst } = amount(0.001, burst);
+        Rule::new(name, per, rate, burst)
+    };
+    let all = Rule { mode: all, ..rule("all", Per::NOTHING, 8.0) };
+    let mut shops = rule("m", Per::MERCHANT, 3.0);
+    let Amount { rate, burst } = amount(0.001, 3.0);
+    let matches = KeyMatch::of_merchant(merchant(0));
+    let floor = Some(amount(0.0005, 2.0));
+    shops.keys.push(RuleKey { matches, rate, burst, peak: None, floor });
+    let terms = Terms { on_loss, ..Terms::default() };
+    let policy = Policy::leased(&[shops, all], &[], terms, 1, 1, Moment::START).unwrap();
+    policy.leases().divide(SHARDS);
+    policy
+}
+
+fn shard(policy: &Policy, limit: LimitIx, traffic: &Traffic) -> u16 {
+    policy.store_key(limit, traffic).unwrap().shard(SHARDS)
+}
+
+/// A shop that is no named key, whose shard is another one than these.
+fn shop_beside(policy: &Policy, shards: &[u16]) -> Traffic {
+    let shops = (1..).map(|number| message(number, 1, Class::Critical));
+    shops.into_iter().find(|shop| !shards.contains(&shard(policy, SHOPS, shop))).unwrap()
+}
+
+/// All shards are heard, but for these.
+fn hear_all_but(policy: &Policy, lost: &[u16], now: Moment) {
+    for heard in (0..SHARDS).filter(|shard| !lost.contains(shard)) {
+        policy.leases().renew(heard, now.after(Duration::from_secs(1)), 16);
+    }
+    assert_eq!(usize::from(policy.leases().shards_lost(now)), lost.len());
+}
+
+fn granted(policy: &Policy, traffic: &Traffic, now: Moment, times: usize) -> usize {
+    (0..times).filter(|_| policy.decide(traffic, now).refused_by.is_none()).count()
+}
+
+#[test]
+fn only_keys_of_lost_shards_are_refused_where_a_lost_store_shall_be_closed() {
+    let (policy, now) = (in_shards(OnLoss::Closed, Mode::Enforce), Moment::from_nanos(1_000_000));
+    let _turn = policy.turn(0);
+    let of_all = shard(&policy, ALL, &message(0, 1, Class::Critical));
+    let leased = shop_beside(&policy, &[of_all]);
+    let lost = shop_beside(&policy, &[of_all, shard(&policy, SHOPS, &leased)]);
+    hear_all_but(&policy, &[shard(&policy, SHOPS, &lost)], now);
+    assert_eq!(granted(&policy, &lost, now, 5), 0);
+    assert_eq!(policy.decide(&lost, now).refused_by, Some(SHOPS));
+    assert_eq!(granted(&policy, &leased, now, 5), 3);
+    // What was refused has taken nothing of the limit of all.
+    assert_eq!(bucket(&policy, 1, &leased, now).level, 5_000_000);
+    assert!(policy.charge(&lost, now).forgiven.is_empty());
+}
+
+#[test]
+fn a_lost_limit_of_all_closes_everything_and_gives_back_what_was_taken_before_it() {
+    let now = Moment::from_nanos(1_000_000);
+    for mode in [Mode::Enforce, Mode::Shadow] {
+        let policy = in_shards(OnLoss::Closed, mode);
+        let _turn = policy.turn(0);
+        let of_all = shard(&policy, ALL, &message(0, 1, Class::Critical));
+        let leased = shop_beside(&policy, &[of_all]);
+        hear_all_but(&policy, &[of_all], now);
+        let decision = policy.decide(&leased, now);
+        if mode == Mode::Enforce {
+            assert_eq!(decision.refused_by, Some(ALL));
+            assert_eq!(
+                (bucket(&policy, 0, &leased, now).level, policy.leases().undone()),
+                (3_000_000, 1)
+            );
+        } else {
+            assert_eq!((decision.refused_by, decision.shadowed.contains(ALL)), (None, true));
+            assert_eq!(bucket(&policy, 0, &leased, now).level, 2_000_000);
+            // It spends nothing for what it would refuse.
+            assert_eq!(bucket(&policy, 1, &leased, now).level, 8_000_000);
+        }
+    }
+}
+
+#[test]
+fn a_floor_exempts_from_closed_limits_whichever_shard_is_lost() {
+    let now = Moment::from_nanos(1_000_000);
+    let named = message(0, 1, Class::Critical);
+    for lost in 0..SHARDS {
+        let policy = in_shards(OnLoss::Closed, Mode::Enforce);
+        let _turn = policy.turn(0);
+        hear_all_but(&policy, &[lost], now);
+        let shards = [SHOPS, ALL].map(|limit| shard(&policy, limit, &named));
+        // Two of the floor, and then three of its rate where that has an answer.
+        let most = if shards.contains(&lost) { 2 } else { 3 };
+        assert_eq!(granted(&policy, &named, now, 5), most, "{lost}");
+    }
+}
+
+#[test]
+fn keys_of_lost_shards_are_admitted_and_charged_where_a_lost_store_shall_be_open() {
+    let (policy, now) = (in_shards(OnLoss::Open, Mode::Enforce), Moment::from_nanos(1_000_000));
+    let _turn = policy.turn(0);
+    let of_all = shard(&policy, ALL, &message(0, 1, Class::Critical));
+    let leased = shop_beside(&policy, &[of_all]);
+    let lost = shop_beside(&policy, &[of_all, shard(&policy, SHOPS, &leased)]);
+    hear_all_but(&policy, &[shard(&policy, SHOPS, &lost)], now);
+    assert_eq!(granted(&policy, &leased, now, 5), 3);
+    assert_eq!(policy.leases().failed_open(), 0);
+    // Its own limit lets everything through, and that of all is leased and has five tokens left.
+    assert_eq!(granted(&policy, &lost, now, 9), 5);
+    assert_eq!(policy.leases().failed_open(), 5);
+    assert_eq!(bucket(&policy, 0, &lost, now).level, -2_000_000);
+    assert_eq!(policy.decide(&lost, now).refused_by, Some(ALL));
+    assert_eq!(bucket(&policy, 0, &lost, now).level, -2_000_000);
+}
+
+#[test]
+fn a_hold_counts_for_keys_whose_shard_answers_and_for_no_others() {
+    let now = Moment::from_nanos(1_000_000);
+    let Amount { rate, burst } = amount(0.001, 50.0);
+    let rule = Rule::new("m", Per::MERCHANT, rate, burst);
+    let policy = Policy::leased(&[rule], &[], Terms::default(), 1, 1, Moment::START).unwrap();
+    policy.leases().divide(SHARDS);
+    let _turn = policy.turn(0);
+    hear_all_but(&policy, &[3], now);
+    let held = [8; SHARDS as usize];
+    let of = |shop: usize| message(shop, 1, Class::Critical);
+    let first = |wanted| (0..).find(|shop| shard(&policy, SHOPS, &of(*shop)) == wanted).unwrap();
+    let spent: Vec<_> = (0..SHARDS).map(|at| granted(&policy, &of(first(at)), now, 60)).collect();
+    assert_eq!(spent[3], 50);
+    assert_eq!((&spent[..3], &spent[4..]), (&held[..3], &held[4..]));
+    // All are lost.
+    let later = now.after(Duration::from_secs(2));
+    assert_eq!(granted(&policy, &of(first(1)), later, 60), 42);
+}
+
+#[test]
+fn a_store_in_shards_that_all_answer_or_none_is_one_store() {
+    let mut differing = 0;
+    for seed in 0..60 {
+        for (heard, on_loss) in
+            OnLoss::ALL.iter().flat_map(|on_loss| [(true, on_loss), (false, on_loss)])
+        {
+            let mut rng = Rng::with_seed(seed);
+            let pers = [Per::MERCHANT, Per::BIN, Per::NOTHING];
+            let rules: Vec<_> =
+                pers.iter().map(|per| some_rule(&mut rng, &per.to_string(), *per)).collect();
+            let terms = Terms { on_loss: *on_loss, ..Terms::default() };
+            let now = Moment::from_nanos(1_000_000);
+            let make = |shards| {
+                let policy = Policy::leased(&rules, &[], terms, 1, 1, Moment::START).unwrap();
+                policy.leases().divide(shards);
+                for shard in (0..shards).filter(|_| heard) {
+                    policy.leases().renew(shard, now.after(Duration::from_secs(60)), 4);
+                }
+                policy
+            };
+            let (one, several) = (make(1), make(SHARDS));
+            let _turns = (one.turn(0), several.turn(0));
+            let mut now = now;
+            for _ in 0..300 {
+                now = now.after(Duration::from_millis(rng.u64(..20)));
+                let class =
+                    rng.choice([Class::Critical, Class::Standard, Class::Sheddable]).unwrap();
+                let traffic = message(rng.usize(..3), rng.u8(..2), class);
+                let decided = one.decide(&traffic, now);
+                assert_eq!(several.decide(&traffic, now), decided, "{seed} {heard} {on_loss:?}");
+                differing += u32::from(decided.refused_by.is_some());
+                assert_eq!(several.findings(&traffic, now), one.findings(&traffic, now));
+            }
+            let told = |policy: &Policy| {
+                let leases = policy.leases();
+                (leases.held(), leases.undone(), leases.failed_open())
+            };
+            assert_eq!(told(&several), told(&one));
+        }
+    }
+    assert!(differing > 5_000, "{differing} messages were refused");
 }
 
 #[test]

@@ -75,7 +75,7 @@ impl Busy {
         let rules: Vec<_> = rules.collect();
         let terms = Terms { sync_budget: 1_000_000, ..Terms::default() };
         let policy = Policy::leased(&rules, &[], terms, 1, 42, Moment::START).unwrap();
-        policy.leases().renew(Moment::from_nanos(u64::MAX), 1);
+        policy.leases().renew(0, Moment::from_nanos(u64::MAX), 1);
         Self::of(policy, merchants)
     }
 

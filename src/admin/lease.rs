@@ -8,7 +8,7 @@ use crate::metrics::Published;
 use crate::quota::sync::{Known, Standing};
 use crate::traffic::Traffic;
 
-/// How the key that a message has stands to the store; null when nothing is leased. A key that this
+/// How the key that a message has stands to its shard of the store; null when nothing is leased. A key that this
 /// node has not met shows how one does that has not been reported.
 pub(super) fn of_key(
     published: &Published,
@@ -18,16 +18,18 @@ pub(super) fn of_key(
 ) -> Value {
     let Some(leasing) = &published.leasing else { return Value::Null };
     let leases = published.policy.leases();
+    let shard =
+        published.policy.store_key(limit, traffic).map_or(0, |key| key.shard(leases.shards()));
     let place = published.policy.leased_place(limit, traffic);
     let known = place.and_then(|place| leasing.sync.with(|sync| sync.look(place, now)));
     let on_loss = leases.terms().map(|terms| terms.on_loss).unwrap_or_default();
-    let mode = if leases.is_valid(now) { "leased" } else { on_loss.name() };
+    let mode = if leases.is_shard_valid(shard, now) { "leased" } else { on_loss.name() };
     let known = known.as_ref();
     let tokens = |of: fn(&Known) -> i64| known.map(|known| of(known) as f64 / 1e6);
     json!({
         "mode": mode,
         "nodes": leases.nodes(),
-        "store_heard_seconds": leasing.age(&published.policy, now).as_secs_f64(),
+        "store_heard_seconds": leasing.age_since(leases.shard_valid_until(shard), now).as_secs_f64(),
         "standing": known.map_or(Standing::New, |known| known.standing).name(),
         "level_tokens": tokens(|known| known.level),
         "unreported_tokens": tokens(|known| known.unreported),

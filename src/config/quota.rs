@@ -8,8 +8,9 @@ use super::fault::Wrong;
 use super::reader::{Placed, Section};
 use super::{duration, redis, value};
 use crate::limits::grant::ONE;
-use crate::limits::{OnLoss, Terms};
+use crate::limits::{OnLoss, SHARDS_MAX, Terms};
 use crate::quota::protocol::DIGEST_AGE_US;
+use crate::quota::redis::Deployment;
 use crate::quota::sync::Settings;
 
 /// Where tokens are kept, and how they come from there.
@@ -53,9 +54,14 @@ impl Quota {
         let on_loss = OnLoss::ALL.map(|on_loss| (on_loss.name(), on_loss));
         let on_loss = value::choice(on_loss, value::none_later);
         let on_loss = section.or("on_loss", OnLoss::default(), on_loss);
-        let leasing = leasing(section.table("leasing"));
         let namespace = namespace.map_or_else(|| NAMESPACE.to_owned(), |namespace| namespace.value);
         let redis = redis::read(section.table("redis"), is_redis, namespace);
+        let deployment = redis.as_ref().map(|redis| &redis.deployment).filter(|_| is_redis);
+        let usual = Settings {
+            shards: deployment.map_or(1, Deployment::usual_shards),
+            ..Settings::default()
+        };
+        let leasing = leasing(section.table("leasing"), &usual);
         if let Some(leases) = leases.as_ref().filter(|leases| is_redis && !leases.value) {
             let problem = "is false, so that nothing would be asked of the Redis";
             let wrong = Wrong::new(problem, "remove it, or write store = \"embedded\"");
@@ -81,8 +87,8 @@ impl Default for Quota {
 }
 
 /// `[quota.leasing]`.
-fn leasing(section: Section<'_>) -> Option<(Terms, Settings)> {
-    let (terms, usual) = (Terms::default(), Settings::default());
+fn leasing(section: Section<'_>, usual: &Settings) -> Option<(Terms, Settings)> {
+    let terms = Terms::default();
     let tick = section.or("tick", usual.tick, duration::within(TICK_MIN..=TICK_MAX));
     let lease_ttl = duration::within(TICK_MIN..=LEASE_TTL_MAX);
     let lease_ttl = section.or("lease_ttl", usual.lease_ttl, lease_ttl);
@@ -91,6 +97,7 @@ fn leasing(section: Section<'_>) -> Option<(Terms, Settings)> {
     let min_gap = section.or("min_gap", usual.min_gap, gaps());
     let timeout = duration::within(REPLY_TIMEOUT);
     let reply_timeout = section.or("reply_timeout", usual.reply_timeout, timeout);
+    let shards = section.or("shards", usual.shards, value::whole(1..=SHARDS_MAX));
     let batch_max = section.or("batch_max", usual.batch_max, value::whole(1..=BATCH_MAX));
     let budget = f64::from(terms.sync_budget) / 1e6;
     let sync_budget = section.or("sync_budget", budget, between(0.01, 1.0));
@@ -108,7 +115,7 @@ fn leasing(section: Section<'_>) -> Option<(Terms, Settings)> {
         let remedy = format!("write at most \"{}\"", duration::to_text(tick.value));
         section.fault(&reply_timeout.place, &Wrong::new(problem, remedy));
     }
-    section.finish(&["shards"]);
+    section.finish(&[]);
     let terms = Terms {
         min_hold: (min_hold?.value * ONE as f64).round() as i64,
         sync_budget: (sync_budget?.value * 1e6).round() as u32,
@@ -120,6 +127,7 @@ fn leasing(section: Section<'_>) -> Option<(Terms, Settings)> {
         coalesce: coalesce?.value,
         min_gap: min_gap?.value,
         reply_timeout: reply_timeout?.value,
+        shards: shards?.value,
         batch_max: batch_max?.value,
         local_slack: local_slack?.value,
         push: push?.value,

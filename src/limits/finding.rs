@@ -15,6 +15,7 @@ use super::part::Part;
 use super::per::{Dimension, Per};
 use super::policy::Policy;
 use super::rule::{Amount, Burst, MccRange, Mode, Rate, Rule};
+use super::store_key::StoreKey;
 use crate::clock::Moment;
 use crate::traffic::Traffic;
 
@@ -200,6 +201,12 @@ impl Policy {
         let at = self.limits.iter().position(|own| own.ix == limit && own.part == Part::Rate)?;
         let found = self.limits.get(at)?.find(traffic, &mut Digests::none())?;
         Some(Place { limit: u8::try_from(at).ok()?, number: found.cell?.number() })
+    }
+
+    /// What the store calls the bucket of the key that a message has; `None` when it has none.
+    pub fn store_key(&self, limit: LimitIx, traffic: &Traffic) -> Option<StoreKey> {
+        let _turn = self.turn(usize::MAX);
+        self.limit(limit)?.store_key_of(traffic, &mut Digests::none())
     }
 
     /// The bucket of another part of a limit, if the message meets one.

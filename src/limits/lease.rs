@@ -4,6 +4,7 @@
 //! What the sync does to get them is `quota`'s. A policy of one node has none, and its buckets fill by
 //! themselves.
 
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use super::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
@@ -158,7 +159,10 @@ fn part(amount: i64, millionths: u32) -> i64 {
 #[derive(Debug)]
 pub struct Leases {
     terms: Option<Terms>,
-    valid: Valid,
+    /// The least of all shards: one look tells that everything is leased.
+    all: Valid,
+    /// Of each shard, where the store has several.
+    shards: OnceLock<Box<[Valid]>>,
     nodes: AtomicU32,
     told: Told,
 }
@@ -168,6 +172,23 @@ pub struct Leases {
 #[repr(align(64))]
 struct Valid {
     until_nanos: AtomicU64,
+}
+
+impl Valid {
+    /// Not yet.
+    fn never() -> Self {
+        Self { until_nanos: AtomicU64::new(0) }
+    }
+
+    #[inline]
+    fn until(&self) -> Moment {
+        Moment::from_nanos(self.until_nanos.load(Acquire))
+    }
+
+    /// It only ever lasts longer.
+    fn extend(&self, until: Moment) {
+        self.until_nanos.fetch_max(until.nanos(), Release);
+    }
 }
 
 /// What gates write.
@@ -184,7 +205,8 @@ impl Leases {
     pub(super) fn new(terms: Option<Terms>) -> Self {
         Self {
             terms,
-            valid: Valid { until_nanos: AtomicU64::new(0) },
+            all: Valid::never(),
+            shards: OnceLock::new(),
             nodes: AtomicU32::new(1),
             told: Told::default(),
         }
@@ -195,21 +217,63 @@ impl Leases {
         self.terms.as_ref()
     }
 
-    /// Whether the leases are valid at `now`.
+    /// The store keeps its keys in so many shards, each of which is heard and lost by itself. Said
+    /// once, before anything is heard; without it there is one.
+    pub fn divide(&self, shards: u16) {
+        if shards > 1 {
+            // Who says it again says the same.
+            let _ = self.shards.set((0..shards).map(|_| Valid::never()).collect());
+        }
+    }
+
+    /// The shards of the store.
+    pub fn shards(&self) -> u16 {
+        self.shards.get().map_or(1, |shards| u16::try_from(shards.len()).unwrap_or(u16::MAX))
+    }
+
+    /// Whether the store has several of them.
+    #[inline]
+    pub(super) fn are_divided(&self) -> bool {
+        self.shards.get().is_some()
+    }
+
+    /// Whether the leases of all keys are valid at `now`.
     #[inline]
     pub fn is_valid(&self, now: Moment) -> bool {
-        now.nanos() <= self.valid.until_nanos.load(Acquire)
+        now <= self.all.until()
     }
 
-    /// Until when they are valid; [`Moment::START`] before the first.
+    /// Until when all of them are valid; [`Moment::START`] before every shard has answered.
     pub fn valid_until(&self) -> Moment {
-        Moment::from_nanos(self.valid.until_nanos.load(Acquire))
+        self.all.until()
     }
 
-    /// The store has answered: leases are valid until then, among so many nodes.
-    pub fn renew(&self, until: Moment, nodes: u32) {
+    /// Whether the leases of a shard's keys are valid at `now`.
+    pub fn is_shard_valid(&self, shard: u16, now: Moment) -> bool {
+        now <= self.shard_valid_until(shard)
+    }
+
+    /// Until when those of a shard are; [`Moment::START`] before its first answer.
+    pub fn shard_valid_until(&self, shard: u16) -> Moment {
+        let Some(shards) = self.shards.get() else { return self.all.until() };
+        shards.get(usize::from(shard)).map_or(Moment::START, Valid::until)
+    }
+
+    /// How many shards have no valid lease at `now`.
+    pub fn shards_lost(&self, now: Moment) -> u16 {
+        let lost = (0..self.shards()).filter(|shard| !self.is_shard_valid(*shard, now));
+        u16::try_from(lost.count()).unwrap_or(u16::MAX)
+    }
+
+    /// A shard of the store has answered: the leases of its keys are valid until then, and all are
+    /// leased among so many nodes. One task says so.
+    pub fn renew(&self, shard: u16, until: Moment, nodes: u32) {
         self.nodes.store(nodes.max(1), Relaxed);
-        self.valid.until_nanos.fetch_max(until.nanos(), Release);
+        let Some(shards) = self.shards.get() else { return self.all.extend(until) };
+        if let Some(valid) = shards.get(usize::from(shard)) {
+            valid.extend(until);
+        }
+        self.all.extend(shards.iter().map(Valid::until).min().unwrap_or(Moment::START));
     }
 
     /// Live nodes, as the store counted them last.
@@ -341,11 +405,35 @@ mod tests {
     #[test]
     fn a_lease_only_ever_lasts_longer() {
         let leases = Leases::new(Some(Terms::default()));
-        leases.renew(Moment::from_nanos(100), 3);
-        leases.renew(Moment::from_nanos(50), 2);
+        leases.renew(0, Moment::from_nanos(100), 3);
+        leases.renew(0, Moment::from_nanos(50), 2);
         assert!(
             leases.is_valid(Moment::from_nanos(100)) && !leases.is_valid(Moment::from_nanos(101))
         );
         assert_eq!(leases.nodes(), 2);
+    }
+
+    #[test]
+    fn all_leases_are_valid_as_long_as_those_of_every_shard() {
+        let leases = Leases::new(Some(Terms::default()));
+        leases.divide(3);
+        let at = Moment::from_nanos;
+        leases.renew(0, at(100), 1);
+        leases.renew(2, at(300), 1);
+        assert_eq!((leases.shards(), leases.valid_until()), (3, Moment::START));
+        assert_eq!(
+            [at(1), at(100), at(101), at(301)].map(|now| leases.shards_lost(now)),
+            [1, 1, 2, 3]
+        );
+        leases.renew(1, at(200), 1);
+        assert!(leases.is_valid(at(100)) && !leases.is_valid(at(101)));
+        assert!(leases.is_shard_valid(1, at(200)) && !leases.is_shard_valid(0, at(101)));
+        // Neither a shard nor all of them ever lose what they had.
+        leases.renew(1, at(50), 1);
+        leases.renew(0, at(400), 1);
+        assert_eq!(leases.valid_until(), at(200));
+        // There is no such shard.
+        leases.renew(3, at(900), 1);
+        assert_eq!((leases.valid_until(), leases.shard_valid_until(3)), (at(200), Moment::START));
     }
 }

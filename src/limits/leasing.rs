@@ -6,7 +6,7 @@
 
 use super::cell::Cell;
 use super::grant::Grant;
-use super::id::KeyId;
+use super::id::{Digests, KeyId};
 use super::lease::{Hold, Leases};
 use super::limit::{Buckets, Limit, News};
 use super::limit_set::LimitIx;
@@ -15,6 +15,7 @@ use super::policy::Policy;
 use super::store_key::StoreKey;
 use super::table::{Visit, Visits};
 use crate::clock::Moment;
+use crate::traffic::Traffic;
 
 /// Where a cell is: its limit, in the order in which limits are asked, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -149,6 +150,21 @@ impl Policy {
 }
 
 impl Limit {
+    /// What the key that a message has here is to all nodes, whether it has a cell or not.
+    pub(super) fn store_key_of(
+        &self,
+        traffic: &Traffic,
+        digests: &mut Digests,
+    ) -> Option<StoreKey> {
+        let named = self.find(traffic, digests)?.named;
+        let id = match (&self.buckets, named) {
+            (Buckets::One(_), _) => self.id,
+            (Buckets::Keyed(keys), Some(place)) => keys.named.id(place)?,
+            (Buckets::Keyed(_), None) => self.id_with(traffic, digests)?,
+        };
+        Some(self.store_key(id))
+    }
+
     const fn role(&self) -> Role {
         self.part.role(self.hold)
     }

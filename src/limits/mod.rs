@@ -42,5 +42,5 @@ pub use policy::{Charge, Decision, Policy};
 pub use rule::{
     Amount, BinRange, Burst, KeyMatch, MccRange, Mode, Rate, Reserve, Rule, RuleKey, Share, When,
 };
-pub use store_key::StoreKey;
+pub use store_key::{SHARDS_MAX, StoreKey};
 pub use turns::Turn;

@@ -138,6 +138,11 @@ impl NamedKeys {
         Some((self.keys.get(at)?, *self.ids.get(at)?))
     }
 
+    /// What the key of this place in the configuration is to all nodes.
+    pub(super) fn id(&self, place: usize) -> Option<KeyId> {
+        self.ids.get(place).copied()
+    }
+
     /// The number of the cell of a key that is named by an id.
     pub(super) fn number_of(&self, id: KeyId) -> Option<u32> {
         self.by_id.get(&id).copied()

@@ -25,9 +25,15 @@ pub struct Leasing {
 }
 
 impl Leasing {
-    /// Since the newest call that was answered had left; since the start, when none was.
+    /// Since the newest answered call had left of the shard that was not heard for longest; since the
+    /// start, when one was never heard.
     pub fn age(&self, policy: &Policy, now: Moment) -> Duration {
-        let left = policy.leases().valid_until().nanos().saturating_sub(nanos(self.lease_ttl));
+        self.age_since(policy.leases().valid_until(), now)
+    }
+
+    /// Since the call had left by whose answer leases are valid until then.
+    pub fn age_since(&self, valid_until: Moment, now: Moment) -> Duration {
+        let left = valid_until.nanos().saturating_sub(nanos(self.lease_ttl));
         now.since(Moment::from_nanos(left))
     }
 }
@@ -41,6 +47,7 @@ impl Page<'_> {
         let leases = policy.leases();
         let tally = leasing.sync.with(|sync| sync.tally().clone());
         self.set(&LEASE_VALID, &[], u64::from(leases.is_valid(now)));
+        self.set(&LEASE_SHARDS_LOST, &[], leases.shards_lost(now).into());
         self.set_gauge(&LEASE_AGE, &[], leasing.age(policy, now).as_secs_f64());
         self.set(&LEASE_NODES, &[], leases.nodes().into());
         self.set(&LEASE_KEYS, &[], tally.keys as u64);
@@ -54,6 +61,7 @@ impl Page<'_> {
         self.set(&LEASE_SYNCS, &["failed"], tally.failed);
         self.set(&LEASE_REPORTS, &["store"], tally.reported);
         self.set(&LEASE_REPORTS, &["itself"], tally.answered_locally);
+        self.set(&LEASE_UNKEPT, &[], tally.unkept);
         self.set(&LEASE_HEARD, &["true"], tally.heard.saturating_sub(tally.unplaced));
         self.set(&LEASE_HEARD, &["false"], tally.unplaced);
         for (limit, rule) in (0..).map(LimitIx).zip(policy.limits()) {

@@ -106,9 +106,11 @@ table! {
     CONNECTIONS_REFUSED = "tollgate_connections_refused_total" Counter ["link", "cause"]
         "Connections closed unread: not_allowed by source, or too_many for connections_max";
     LEASE_VALID = "tollgate_lease_valid" Gauge []
-        "1 while the store was heard recently enough for leases to count; at 0 see on_loss";
+        "1 while every shard of the store was heard recently enough for leases to count; at 0 see on_loss";
+    LEASE_SHARDS_LOST = "tollgate_lease_shards_lost" Gauge []
+        "Shards of the store that were not heard recently enough: the leases of their keys do not count";
     LEASE_AGE = "tollgate_lease_age_seconds" Gauge []
-        "Since the newest call that the store answered had left; beyond lease_ttl no lease counts";
+        "Since the newest call that the store answered had left, of the shard that was not heard for longest; beyond lease_ttl its leases do not count";
     LEASE_NODES = "tollgate_lease_nodes" Gauge []
         "Live nodes as the store counts them, this one included";
     LEASE_LEVEL = "tollgate_lease_level_tokens" Gauge ["limit"]
@@ -131,6 +133,8 @@ table! {
         "Calls to the store: answered in time, or failed";
     LEASE_REPORTS = "tollgate_lease_reports_total" Counter ["to"]
         "Reports of a key: to the store, or answered by this node itself while it is lost";
+    LEASE_UNKEPT = "tollgate_lease_unkept_total" Counter []
+        "Reports of a key that the store cannot keep, since something that is no bucket stands under its name; the node answers it itself";
     LEASE_HEARD = "tollgate_lease_heard_total" Counter ["placed"]
         "Keys that the store told of as low; placed false: their limit is not configured here, or its table is full";
     STORE_UP = "tollgate_store_up" Gauge []

@@ -5,6 +5,7 @@
 //! work is logged and counted, and it begins again with what it knew; meanwhile every bucket goes on
 //! filling at its rate, open and not shut.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -21,7 +22,7 @@ use tracing::{error, info, warn};
 
 use super::protocol::{Call, Low, Reply};
 use super::sync::{Outgoing, Sync};
-use crate::clock::Clock;
+use crate::clock::{Clock, Moment};
 use crate::limits::{OnLoss, Policy};
 
 /// A store that can be called.
@@ -54,12 +55,16 @@ struct Keeper {
     policy: Arc<Policy>,
     /// For tests: so long after its start it does nothing, for so long.
     parked: Option<(Duration, Duration)>,
-    /// What was said of the store last; `None` before anything was.
-    said: Option<bool>,
+    began: Moment,
+    /// How many shards of the store were said to be lost last; `None` before anything was said.
+    said: Option<u16>,
 }
 
 /// After a bug the work begins again so much later.
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
+/// At the start the shards of a store answer one after the other: nothing is said of the last ones for
+/// so long.
+const UNSAID: Duration = Duration::from_secs(1);
 
 impl Handle {
     /// A sync that nobody runs yet.
@@ -83,7 +88,8 @@ impl Handle {
         policy: Arc<Policy>,
         parked: Option<(Duration, Duration)>,
     ) -> std::io::Result<JoinHandle<()>> {
-        let keeper = Keeper { handle: self.clone(), clock, policy, parked, said: None };
+        let began = clock.now();
+        let keeper = Keeper { handle: self.clone(), clock, policy, parked, began, said: None };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let thread = std::thread::Builder::new().name("lease-sync".to_owned());
         thread.spawn(move || keep(keeper, store, &runtime))
@@ -187,16 +193,21 @@ impl Keeper {
         }
     }
 
-    /// Says once per change whether leases are valid, and what it means for traffic.
+    /// Says once per change which leases are valid, and what it means for traffic.
     fn say(&mut self) {
-        let leases = self.policy.leases();
-        let valid = leases.is_valid(self.clock.now());
-        if self.said == Some(valid) || (self.said.is_none() && !valid) {
+        let (leases, now) = (self.policy.leases(), self.clock.now());
+        let (lost, shards) = (leases.shards_lost(now), leases.shards());
+        // Who starts the sync says it when nothing answers at all.
+        let is_early = lost == shards || (lost > 0 && now.since(self.began) < UNSAID);
+        if self.said == Some(lost) || (self.said.is_none() && is_early) {
             return;
         }
-        self.said = Some(valid);
+        self.said = Some(lost);
         let on_loss = leases.terms().map(|terms| terms.on_loss).unwrap_or_default();
-        match (valid, on_loss) {
+        if (1..shards).contains(&lost) {
+            return say_of_some(lost, shards, on_loss);
+        }
+        match (lost == 0, on_loss) {
             (true, _) => info!(nodes = leases.nodes(), "leases valid: the store answers"),
             (false, OnLoss::Local) => warn!(
                 "leases ended: the store does not answer; each node goes on by its share of every rate, look at the store"
@@ -215,14 +226,51 @@ impl Keeper {
         let mut out = Vec::new();
         self.handle.lock().leave(self.clock.now(), &mut out);
         let patience = self.handle.with(|sync| sync.settings().reply_timeout);
+        let mut untold: BTreeMap<u16, VecDeque<Call>> = BTreeMap::new();
         for Outgoing { shard, call, .. } in out {
-            if timeout(patience, store.call(shard, call)).await.ok().flatten().is_none() {
-                warn!(
-                    "the store did not take the last report; what was spent since is not counted"
-                );
-                return;
-            }
+            untold.entry(shard).or_default().push_back(call);
         }
-        info!("lease sync ended: all that was spent is reported");
+        let mut is_all_told = true;
+        // One call of each shard at a time, and no more of one that does not answer.
+        while !untold.is_empty() {
+            let sent = untold.iter_mut().filter_map(|(shard, calls)| {
+                let answer = timeout(patience, store.call(*shard, calls.pop_front()?));
+                Some((*shard, spawn_local(answer)))
+            });
+            let sent: Vec<_> = sent.collect();
+            for (shard, answer) in sent {
+                if !matches!(answer.await, Ok(Ok(Some(_)))) {
+                    is_all_told = false;
+                    untold.remove(&shard);
+                }
+            }
+            untold.retain(|_, calls| !calls.is_empty());
+        }
+        if is_all_told {
+            info!("lease sync ended: all that was spent is reported");
+        } else {
+            warn!("the store did not take the last report; what was spent since is not counted");
+        }
+    }
+}
+
+/// Some shards of the store are lost, and not all.
+fn say_of_some(lost: u16, shards: u16, on_loss: OnLoss) {
+    match on_loss {
+        OnLoss::Local => warn!(
+            lost,
+            shards,
+            "some shards of the store do not answer; each node goes on by its share of every rate for their keys, all others are leased; look at the store"
+        ),
+        OnLoss::Open => warn!(
+            lost,
+            shards,
+            "some shards of the store do not answer; limits admit everything of their keys, as on_loss is open; look at the store"
+        ),
+        OnLoss::Closed => error!(
+            lost,
+            shards,
+            "some shards of the store do not answer; limits refuse everything of their keys, as on_loss is closed; look at the store"
+        ),
     }
 }

@@ -60,10 +60,13 @@ pub(super) fn policy(
     let sync = Sync::new(quota.sync.clone(), node, fastrand::u64(..), Arc::clone(&policy), now);
     let handle = Handle::new(sync);
     let store = match &quota.redis {
-        None => Kept::Here(InProcess { embedded: Embedded::new(), clock }),
+        None => {
+            let shards = (0..quota.sync.shards).map(|_| Embedded::new()).collect();
+            Kept::Here(InProcess { shards, clock })
+        }
         Some(settings) => {
             let where_to = settings.deployment.to_string();
-            Kept::There(Redis::new(settings.clone(), &quota.sync, 1, node, clock), where_to)
+            Kept::There(Redis::new(settings.clone(), &quota.sync, node, clock), where_to)
         }
     };
     let lease_ttl = quota.sync.lease_ttl;
@@ -95,17 +98,22 @@ impl Leases {
         policy: &Arc<Policy>,
     ) -> Result<Syncing, StartError> {
         let Self { handle, store, parked, .. } = self;
-        let policy = Arc::clone(policy);
+        let of_sync = Arc::clone(policy);
         let (thread, store) = match store {
-            Kept::Here(store) => (handle.run(store, clock, policy, parked)?, "embedded".to_owned()),
-            Kept::There(store, name) => (handle.run(store, clock, policy, parked)?, name),
+            Kept::Here(store) => {
+                (handle.run(store, clock, of_sync, parked)?, "embedded".to_owned())
+            }
+            Kept::There(store, name) => (handle.run(store, clock, of_sync, parked)?, name),
         };
         let answered = async {
             while !handle.with(Sync::has_answer) {
                 sleep(LOOK).await;
             }
         };
-        if timeout(PATIENCE, answered).await.is_ok() {
+        let answers = timeout(PATIENCE, answered).await.is_ok();
+        // Which shards do not is the sync's to say.
+        let leases = policy.leases();
+        if answers || leases.shards_lost(clock.now()) < leases.shards() {
             info!(%store, "leasing tokens");
         } else {
             warn!(
@@ -144,14 +152,14 @@ enum Kept {
 /// The store of this process. It has no other node, so nothing is ever pushed.
 #[derive(Debug)]
 struct InProcess {
-    embedded: Embedded,
+    shards: Box<[Embedded]>,
     clock: Clock,
 }
 
 impl Store for InProcess {
-    fn call(&self, _shard: u16, call: Call) -> impl Future<Output = Option<Reply>> + 'static {
+    fn call(&self, shard: u16, call: Call) -> impl Future<Output = Option<Reply>> + 'static {
         let now_us = self.clock.now().nanos() / 1_000;
-        ready(Some(self.embedded.call(&call, now_us)))
+        ready(self.shards.get(usize::from(shard)).map(|store| store.call(&call, now_us)))
     }
 
     fn hear(&mut self, _lows: &mut Vec<Low>) -> impl Future<Output = ()> {

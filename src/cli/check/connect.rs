@@ -77,7 +77,7 @@ async fn try_store(config: &Config, out: &mut impl Write) -> io::Result<bool> {
     writeln!(out, "store: {}", settings.deployment)?;
     let node = NodeId(fastrand::u64(..));
     let mut all_there = true;
-    for tried in try_out(settings, 1, node, Clock::start()).await {
+    for tried in try_out(settings, config.quota.sync.shards, node, Clock::start()).await {
         let shard = tried.shard;
         match tried.outcome {
             Ok(found) => writeln!(out, "store: shard {shard}: {found}")?,

@@ -57,17 +57,12 @@ pub struct Redis {
 
 impl Redis {
     /// A store of so many shards that nobody has connected to yet.
-    pub fn new(
-        settings: Settings,
-        sync: &sync::Settings,
-        shards: u16,
-        node: NodeId,
-        clock: Clock,
-    ) -> Self {
+    pub fn new(settings: Settings, sync: &sync::Settings, node: NodeId, clock: Clock) -> Self {
         let is_cluster = matches!(settings.deployment, Deployment::Cluster { .. });
         let script = Arc::new(Script::new(&settings.namespace, is_cluster));
         let surveyor = Arc::new(Surveyor::new(settings.deployment.clone()));
         let connector = Arc::new(Connector::new(settings));
+        let shards = sync.shards;
         let health = Arc::new(Health::new(shards));
         let (news, heard) = mpsc::channel(NEWS_MAX);
         let line = |shard| {

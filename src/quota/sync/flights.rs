@@ -12,7 +12,8 @@ const ROOMS_MAX: usize = 8;
 /// A call under way.
 #[derive(Debug)]
 pub(super) struct Flight {
-    number: u64,
+    pub(super) number: u64,
+    pub(super) shard: u16,
     pub(super) sent_at: Moment,
     /// What it reports, in its order.
     pub(super) places: Vec<Place>,
@@ -57,8 +58,8 @@ impl Flights {
         self.flying.clear();
     }
 
-    pub(super) fn send(&mut self, number: u64, sent_at: Moment, places: Vec<Place>) {
-        self.flying.push_back(Flight { number, sent_at, places });
+    pub(super) fn send(&mut self, flight: Flight) {
+        self.flying.push_back(flight);
     }
 
     /// Takes a call out, if it is under way.

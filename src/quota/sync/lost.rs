@@ -1,5 +1,5 @@
-//! While the store is lost: the node answers its own keys, as the store would if it saw this node
-//! alone, and reports them when the store is back.
+//! While a shard of the store is lost: the node answers the shard's keys itself, as the store would if
+//! it saw this node alone, and reports them when the shard is back.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ const SORTED_MAX: usize = 50_000;
 const LEAST_GAP: Duration = Duration::from_micros(10);
 
 impl Sync {
-    /// Answers these keys itself.
-    pub(super) fn answer_locally(&mut self, now: Moment, places: &[Place]) {
+    /// Answers these keys of a shard itself.
+    pub(super) fn answer_locally(&mut self, now: Moment, shard: u16, places: &[Place]) {
         for place in places {
             let answered = self.answer_one(now, *place).is_some();
             let record =
                 self.records.get_mut(*place).filter(|record| answered && !record.is_listed);
-            if let Some(record) = record {
+            if let (Some(record), Some(own)) = (record, self.shards.get_mut(usize::from(shard))) {
                 record.is_listed = true;
-                self.local.push(*place);
+                own.local.push(*place);
             }
         }
     }
@@ -54,46 +54,59 @@ impl Sync {
         Some(())
     }
 
-    /// The store is back: the keys that the node answered itself are reported within one tick, those
-    /// that have spent most first, as many at a time as one call takes.
-    pub(super) fn begin_return(&mut self, now: Moment) {
-        self.returning.append(&mut self.local);
+    /// A shard is back: its keys that the node answered itself are reported within one tick, those that
+    /// have spent most first, as many at a time as one call takes.
+    pub(super) fn begin_return(&mut self, now: Moment, shard: u16) {
         let (policy, records) = (&self.policy, &self.records);
-        if self.returning.len() <= SORTED_MAX {
+        let Some(own) = self.shards.get_mut(usize::from(shard)) else { return };
+        own.returning.append(&mut own.local);
+        if own.returning.len() <= SORTED_MAX {
             // The last is reported first.
-            self.returning.sort_by_cached_key(|place| {
+            own.returning.sort_by_cached_key(|place| {
                 let spent = policy.leased_cell(*place).and_then(|leased| leased.cell.spent());
                 let charged = records.get(*place).map(|record| record.charged);
                 spent.zip(charged).map(|(spent, charged)| spent.wrapping_sub(charged))
             });
         }
-        if !self.returning.is_empty() {
-            let calls = self.returning.len().div_ceil(self.settings.batch_max.max(1));
-            self.return_gap = self.settings.tick / u32::try_from(calls).unwrap_or(u32::MAX);
-            self.return_at = Some(now);
+        if !own.returning.is_empty() {
+            let calls = own.returning.len().div_ceil(self.settings.batch_max.max(1));
+            own.return_gap = self.settings.tick / u32::try_from(calls).unwrap_or(u32::MAX);
+            own.return_at = Some(now);
         }
     }
 
-    /// Reports those of them that are due.
-    pub(super) fn report_returning(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
-        if !self.policy.leases().is_valid(now) {
+    /// Reports those of a shard's keys that are due.
+    pub(super) fn report_returning(&mut self, now: Moment, shard: u16, out: &mut Vec<Outgoing>) {
+        while self.takes_back(now, shard) {
+            self.report_batch(now, shard, out);
+            if let Some(own) = self.shard_mut(shard) {
+                // By its own time, as a timer may be late by more than a gap.
+                let next = own.return_at.map(|at| at.after(own.return_gap.max(LEAST_GAP)));
+                own.return_at = next.filter(|_| !own.returning.is_empty());
+            }
+        }
+    }
+
+    /// Whether a report of what returns to a shard is due.
+    fn takes_back(&mut self, now: Moment, shard: u16) -> bool {
+        let is_heard = self.is_heard(shard, now);
+        let own = self.shard_mut(shard).filter(|own| own.return_at.is_some_and(|at| at <= now));
+        let Some(own) = own else { return false };
+        if !is_heard {
             // Lost again: they are still answered here.
-            self.return_at = None;
-            self.local.append(&mut self.returning);
-            return;
+            own.return_at = None;
+            own.local.append(&mut own.returning);
         }
-        while let Some(at) = self.return_at.filter(|at| *at <= now) {
-            self.report_batch(now, out);
-            let more = !self.returning.is_empty();
-            // By its own time, as a timer may be late by more than a gap.
-            self.return_at = more.then(|| at.after(self.return_gap.max(LEAST_GAP)));
-        }
+        is_heard
     }
 
-    fn report_batch(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
-        let left = self.returning.len().saturating_sub(self.settings.batch_max.max(1));
+    fn report_batch(&mut self, now: Moment, shard: u16, out: &mut Vec<Outgoing>) {
+        let batch_max = self.settings.batch_max.max(1);
         let mut places = self.flights.room();
-        places.extend(self.returning.drain(left..).rev());
+        if let Some(own) = self.shard_mut(shard) {
+            let left = own.returning.len().saturating_sub(batch_max);
+            places.extend(own.returning.drain(left..).rev());
+        }
         let records = &mut self.records;
         places.retain(|place| {
             let Some(record) = records.get_mut(*place) else { return false };
@@ -101,7 +114,7 @@ impl Sync {
             record.standing == Standing::Local && !record.is_in_flight()
         });
         if !places.is_empty() {
-            self.report(now, &places, out);
+            self.report(now, shard, &places, out);
         }
         self.flights.give_back(places);
     }

@@ -4,6 +4,9 @@
 //! send come out, and leases go straight into the cells of the policy. A shell runs it on a thread of
 //! its own, the simulation of a cluster runs many of them in one.
 //!
+//! A store may keep its keys in several shards, each of which is called, heard and lost by itself: the
+//! keys of those that answer are leased, whatever becomes of the others.
+//!
 //! It never waits and never sends a message twice: a call that is not answered in time is forgotten,
 //! and what it reported is reported again, as cumulative counters cannot charge twice. What a gate
 //! does is not its business; it moves `line`, `stop` and `wake`, and reads `spent`.
@@ -15,7 +18,9 @@ mod records;
 mod report;
 mod rest;
 mod settings;
+mod shard;
 mod tally;
+mod tick;
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -26,14 +31,12 @@ use self::record::Record;
 pub use self::record::Standing;
 use self::records::Records;
 pub use self::settings::Settings;
+use self::shard::Shard;
 pub use self::tally::{LimitTally, Tally};
-use super::protocol::{Call, Lease, Low, NodeId, Reply, Since};
+use super::protocol::{Call, Lease, Low, NodeId, Reply};
 use crate::clock::Moment;
 use crate::limits::grant::ONE;
-use crate::limits::{Hold, Leased, Place, Policy, Role, Terms};
-
-/// So many calls leave with one tick; more keys than they hold wait for the next.
-const CALLS_PER_TICK: usize = 256;
+use crate::limits::{Hold, Leased, Place, Policy, Role, SHARDS_MAX, Terms};
 
 /// An abuser asks for so many times the rate; by it the usual bound is said.
 const MANY_TIMES: f64 = 20.0;
@@ -79,6 +82,8 @@ pub struct Sync {
     policy: Arc<Policy>,
     records: Records,
     flights: Flights,
+    /// Of the store, at least one.
+    shards: Box<[Shard]>,
     /// State of the jitter.
     random: u64,
     last_boot: u64,
@@ -86,28 +91,17 @@ pub struct Sync {
     /// When urgent keys are reported.
     flush_at: Option<Moment>,
     flushed_at: Option<Moment>,
-    /// When the newest call that was answered had left.
-    answered_at: Option<Moment>,
-    since: Since,
     /// Of the calls that were answered, the last ones counting most.
     round_trip: Duration,
     /// Keys to report at the next flush, beside those that gates have marked.
     again: Vec<Place>,
-    /// Keys that did not find room in the last tick's calls.
-    late: Vec<Place>,
-    /// Keys that the node answers itself, and those of them that are reported next since the store is
-    /// back, the last first.
-    local: Vec<Place>,
-    returning: Vec<Place>,
-    return_at: Option<Moment>,
-    /// How far apart their reports are.
-    return_gap: Duration,
     tally: Tally,
 }
 
 impl Sync {
     /// The sync of a node that has just started, whose first call is due at once. `seed` is for the
-    /// jitter of its ticks. A policy that leases nothing has nothing to sync.
+    /// jitter of its ticks. A policy that leases nothing has nothing to sync, and one has one sync: it
+    /// tells the gates how many shards there are.
     pub fn new(
         settings: Settings,
         node: NodeId,
@@ -115,8 +109,11 @@ impl Sync {
         policy: Arc<Policy>,
         now: Moment,
     ) -> Self {
+        policy.leases().divide(settings.shards.clamp(1, SHARDS_MAX));
+        let shards = 0..policy.leases().shards();
         Self {
             settings,
+            shards: shards.map(|_| Shard::default()).collect(),
             terms: policy.leases().terms().copied().unwrap_or_default(),
             node,
             records: Records::new(policy.leased_limits()),
@@ -126,15 +123,8 @@ impl Sync {
             next_tick: now,
             flush_at: None,
             flushed_at: None,
-            answered_at: None,
-            since: Since::default(),
             round_trip: Duration::ZERO,
             again: Vec::new(),
-            late: Vec::new(),
-            local: Vec::new(),
-            returning: Vec::new(),
-            return_at: None,
-            return_gap: Duration::ZERO,
             tally: Tally::new(policy.leased_limits()),
             policy,
         }
@@ -143,7 +133,8 @@ impl Sync {
     /// When [`turn`](Self::turn) has something to do next, if nothing happens before.
     pub fn due(&self) -> Moment {
         let timeout = self.flights.oldest().map(|sent| sent.after(self.settings.reply_timeout));
-        let others = [self.flush_at, timeout, self.return_at].into_iter().flatten();
+        let returns = self.shards.iter().filter_map(|shard| shard.return_at);
+        let others = [self.flush_at, timeout].into_iter().flatten().chain(returns);
         others.fold(self.next_tick, Moment::min)
     }
 
@@ -162,8 +153,8 @@ impl Sync {
         if self.flush_at.is_some_and(|at| at <= now) {
             self.flush(now, out);
         }
-        if self.return_at.is_some_and(|at| at <= now) {
-            self.report_returning(now, out);
+        for shard in self.each_shard() {
+            self.report_returning(now, shard, out);
         }
         if self.next_tick <= now {
             self.tick(now, out);
@@ -176,12 +167,8 @@ impl Sync {
         let Some(flight) = self.flights.land(number) else { return };
         self.tally.answered += 1;
         self.round_trip = (self.round_trip * 7 + now.since(flight.sent_at)) / 8;
-        let was_lost = !self.policy.leases().is_valid(now);
-        self.policy.leases().renew(flight.sent_at.after(self.settings.lease_ttl), reply.nodes);
-        if self.answered_at.is_none_or(|newest| newest < flight.sent_at) {
-            self.answered_at = Some(flight.sent_at);
-            self.since = reply.since;
-        }
+        let (shard, was_lost) = (flight.shard, !self.is_heard(flight.shard, now));
+        self.hear_shard(shard, flight.sent_at, reply, now);
         if reply.leases.len() == flight.places.len() {
             for (place, lease) in flight.places.iter().zip(&reply.leases) {
                 match lease {
@@ -195,8 +182,8 @@ impl Sync {
         }
         self.flights.keep_room(flight);
         self.hear(now, &reply.digest);
-        if was_lost && self.policy.leases().is_valid(now) {
-            self.begin_return(now);
+        if was_lost && self.is_heard(shard, now) {
+            self.begin_return(now, shard);
         }
     }
 
@@ -241,9 +228,9 @@ impl Sync {
         }
     }
 
-    /// Whether the store has answered at all.
-    pub const fn has_answer(&self) -> bool {
-        self.answered_at.is_some()
+    /// Whether every shard of the store has answered at all.
+    pub fn has_answer(&self) -> bool {
+        self.shards.iter().all(|shard| shard.answered_at.is_some())
     }
 
     /// What it has done so far.
@@ -273,65 +260,6 @@ impl Sync {
                 Terms::over_usually(asked, self.round_trip) as i64
             },
         })
-    }
-
-    /// Reports what gates have marked, renews the leases of all keys, and looks for keys that rest.
-    fn tick(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
-        // Give or take a tenth, so that nodes do not call in step.
-        let tenths = 90 + self.draw() % 21;
-        self.next_tick = now.after(self.settings.tick * tenths as u32 / 100);
-        let mut places = self.flights.room();
-        places.append(&mut self.late);
-        self.policy.collect_soon(|place| places.push(place));
-        // A key that was reported since it was marked has nothing new to say.
-        let policy = &self.policy;
-        places.retain(|place| policy.leased_cell(*place).is_some_and(|leased| leased.cell.heed()));
-        // Whoever wanted to be heard at once and was not is heard with the next flush.
-        if policy.has_urgent() {
-            self.urge(now);
-        }
-        self.begin_tally();
-        if self.policy.leases().is_valid(now) {
-            self.put_off(&mut places);
-            self.report(now, &places, out);
-        } else {
-            self.answer_locally(now, &places);
-            self.probe(now, out);
-        }
-        self.flights.give_back(places);
-        self.sweep(now);
-    }
-
-    /// Leaves what is more than one tick's calls can tell for the next one, where it comes first.
-    fn put_off(&mut self, places: &mut Vec<Place>) {
-        let most = self.settings.batch_max.saturating_mul(CALLS_PER_TICK);
-        self.late.extend(places.drain(most.min(places.len())..));
-        for place in &self.late {
-            // It counts as told, so that no gate tells it again.
-            self.policy.leased_cell(*place).map(|leased| leased.cell.remind());
-        }
-        self.tally.late_keys = self.late.len();
-    }
-
-    /// Reports the keys that cannot wait for the tick.
-    fn flush(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
-        (self.flush_at, self.flushed_at) = (None, Some(now));
-        let mut places = self.flights.room();
-        places.append(&mut self.again);
-        self.policy.collect_urgent(|place| places.push(place));
-        places.sort_unstable();
-        places.dedup();
-        for place in &places {
-            self.policy.leased_cell(*place).map(|leased| leased.cell.heed());
-        }
-        if places.is_empty() {
-            // Somebody else's flush was before.
-        } else if self.policy.leases().is_valid(now) {
-            self.report(now, &places, out);
-        } else {
-            self.answer_locally(now, &places);
-        }
-        self.flights.give_back(places);
     }
 
     /// Takes a lease into the cell, if it answers the newest report of its key.
@@ -400,7 +328,8 @@ impl Sync {
     }
 
     fn begin_tally(&mut self) {
-        self.tally.local_keys = self.local.len() + self.returning.len();
+        let own = self.shards.iter().map(|shard| shard.local.len() + shard.returning.len());
+        self.tally.local_keys = own.sum();
         self.tally.late_keys = 0;
         self.tally.limits.fill(LimitTally::default());
     }

@@ -1,29 +1,37 @@
 //! Reports: what the node says of its keys, and in which calls.
 
+use super::flights::Flight;
 use super::record::Standing;
+use super::shard::sort_in;
 use super::{Outgoing, Sync, known, next_boot};
 use crate::clock::Moment;
 use crate::limits::Place;
 use crate::quota::protocol::{Call, Report};
 
 impl Sync {
-    /// Reports these keys, in as many calls as it takes, and calls at least once.
-    pub(super) fn report(&mut self, now: Moment, places: &[Place], out: &mut Vec<Outgoing>) {
+    /// Reports these keys of a shard, in as many calls as it takes, and calls at least once.
+    pub(super) fn report(
+        &mut self,
+        now: Moment,
+        shard: u16,
+        places: &[Place],
+        out: &mut Vec<Outgoing>,
+    ) {
         for batch in places.chunks(self.settings.batch_max.max(1)) {
-            self.call(now, batch, out);
+            self.call(now, shard, batch, out);
         }
         if places.is_empty() {
-            self.probe(now, out);
+            self.probe(now, shard, out);
         }
     }
 
-    /// Calls without a report: it renews the leases and brings the digest.
-    pub(super) fn probe(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
-        self.call(now, &[], out);
+    /// Calls a shard without a report: it renews the leases of its keys and brings its digest.
+    pub(super) fn probe(&mut self, now: Moment, shard: u16, out: &mut Vec<Outgoing>) {
+        self.call(now, shard, &[], out);
     }
 
-    /// One call.
-    fn call(&mut self, now: Moment, batch: &[Place], out: &mut Vec<Outgoing>) {
+    /// One call of one shard.
+    fn call(&mut self, now: Moment, shard: u16, batch: &[Place], out: &mut Vec<Outgoing>) {
         let number = self.flights.next_number();
         let mut places = self.flights.room();
         let mut reports = Vec::with_capacity(batch.len());
@@ -34,17 +42,19 @@ impl Sync {
             }
         }
         self.tally.reported += reports.len() as u64;
-        self.flights.send(number, now, places);
-        let elapsed = self.answered_at.map(|answered| now.since(answered).as_micros());
+        self.flights.send(Flight { number, shard, sent_at: now, places });
+        let heard = self.shards.get(usize::from(shard));
+        let answered_at = heard.and_then(|own| own.answered_at);
+        let elapsed = answered_at.map(|answered| now.since(answered).as_micros());
         let call = Call {
             node: self.node,
             elapsed_us: elapsed.map(|elapsed| u64::try_from(elapsed).unwrap_or(u64::MAX)),
-            since: self.since,
+            since: heard.map(|own| own.since).unwrap_or_default(),
             push: self.settings.push,
             leave: false,
             reports,
         };
-        out.push(Outgoing { number, shard: 0, call });
+        out.push(Outgoing { number, shard, call });
     }
 
     /// What there is to say of a key, which leaves with this call; `None` when a report of it is under
@@ -87,8 +97,9 @@ impl Sync {
         Some(report)
     }
 
-    /// The node goes: adds its last reports to `out`, the last of them with its farewell. Nothing
-    /// else may be asked of it then.
+    /// The node goes: adds its last reports to `out`, shard by shard, the last to each with its farewell.
+    /// A shard that was never heard, and is owed nothing, is not called. Nothing else may be asked of the
+    /// node then.
     pub fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing>) {
         let mut places = self.flights.room();
         let policy = &self.policy;
@@ -105,11 +116,20 @@ impl Sync {
             if let Some(record) = self.records.get_mut(*place) {
                 record.land();
             }
+            sort_in(&mut self.shards, &self.policy, *place);
         }
-        self.report(now, &places, out);
         self.flights.give_back(places);
-        if let Some(last) = out.last_mut() {
-            last.call.leave = true;
+        for shard in self.each_shard() {
+            let places = self.take_due(shard);
+            let own = self.shards.get(usize::from(shard));
+            let was_heard = own.is_some_and(|own| own.answered_at.is_some());
+            if was_heard || !places.is_empty() {
+                self.report(now, shard, &places, out);
+                if let Some(last) = out.last_mut() {
+                    last.call.leave = true;
+                }
+            }
+            self.give_due_back(shard, places);
         }
     }
 }

@@ -15,6 +15,9 @@ pub struct Settings {
     pub min_gap: Duration,
     /// When a call is given up.
     pub reply_timeout: Duration,
+    /// Of the store, 1 to [`SHARDS_MAX`](crate::limits::SHARDS_MAX), the same on every node and for
+    /// life: each has the keys that are its own, and is called by itself.
+    pub shards: u16,
     /// Most keys in one call.
     pub batch_max: usize,
     /// How much more than its share a node may take of a key that was not low when the store was
@@ -32,6 +35,7 @@ impl Default for Settings {
             coalesce: Duration::from_millis(1),
             min_gap: Duration::from_millis(2),
             reply_timeout: Duration::from_millis(50),
+            shards: 1,
             batch_max: 50,
             local_slack: 1.25,
             push: true,

@@ -35,7 +35,7 @@ pub(super) fn lows(bytes: &[u8], most: usize) -> Option<Vec<Low>> {
     if !rest.is_empty() || records.len() > most {
         return None;
     }
-    Some(records.iter().filter_map(|record| low(record)).collect())
+    Some(records.iter().filter_map(low).collect())
 }
 
 fn low(record: &[u8; LOW_BYTES]) -> Option<Low> {

@@ -64,7 +64,7 @@ fn leases_of(value: &Value, reports: usize) -> Option<Vec<Option<Lease>>> {
     if !rest.is_empty() || records.len() != reports {
         return None;
     }
-    records.iter().map(|record| lease(record)).collect()
+    records.iter().map(lease).collect()
 }
 
 /// The inner `None` is a key that the store does not keep.
