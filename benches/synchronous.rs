@@ -87,7 +87,7 @@ fn tollgate(url: &str, clock: Clock, began: Moment) -> Vec<Decided> {
     let policy = Policy::leased(&[rule], &[], Terms::default(), 1, 1, clock.now()).unwrap();
     let policy = Arc::new(policy);
     let settings = Settings {
-        deployment: deployment(&[parse(url).unwrap()]).unwrap(),
+        deployment: deployment(&parse(url).unwrap()).unwrap(),
         database: 0,
         login: Login::default(),
         sentinel_login: Login::default(),
