@@ -1,0 +1,81 @@
+//! Traffic that must not suffer from whatever befalls the store: merchants that keep to their rate and
+//! change nodes with each message, beside one that asks for twenty times its rate.
+
+use std::time::Duration;
+
+use tollgate::clock::Moment;
+
+use super::load::{Driver, Shop};
+use super::redis::{RedisServer, books};
+use super::store_house::StoreHouse;
+use super::wait_for;
+
+/// Merchants that keep to their rate to the message.
+pub const GOOD: usize = 8;
+/// Tokens per second of a merchant, and in its bucket.
+const RATE: f64 = 25.0;
+const BURST: f64 = 50.0;
+const ABUSE: f64 = 20.0;
+
+/// Nodes under such traffic.
+pub struct UnderLoad {
+    pub house: StoreHouse,
+    driver: Driver,
+}
+
+impl UnderLoad {
+    /// What the nodes are told.
+    pub const LIMITS: &'static str = "[[limit]]\nname = \"merchant\"\nper = [\"merchant\"]\nrate = 25\nburst = 50\nmode = \"enforce\"\n";
+
+    #[track_caller]
+    pub fn start(house: StoreHouse) -> Self {
+        let mut shops: Vec<_> =
+            (0..GOOD).map(|number| Shop::steady(&format!("GOOD{number}"), RATE)).collect();
+        shops.push(Shop::steady("ABUSER", ABUSE * RATE));
+        let driver = house.load(shops);
+        Self { house, driver }
+    }
+
+    pub fn now(&self) -> Moment {
+        self.driver.now()
+    }
+
+    /// Lets messages come and go for so long.
+    pub fn go_on_for(&self, during: Duration) {
+        let end = self.driver.now().after(during);
+        self.driver.until(end.since(Moment::START));
+    }
+
+    /// Calls that failed so, over all nodes.
+    pub fn errors(&self, kind: &str) -> f64 {
+        let name = format!("tollgate_store_errors_total{{kind=\"{kind}\"}}");
+        self.house.nodes().map(|node| node.metric(&name)).sum()
+    }
+
+    /// Ends the load and holds it to what was promised: no good one refused, the other within a burst of
+    /// what one bucket would have given it, and the store told of every token that was spent, once.
+    #[track_caller]
+    pub fn stop_and_settle<'a>(self, servers: impl IntoIterator<Item = &'a RedisServer> + Copy) {
+        let Self { house, driver } = self;
+        let outcome = driver.stop();
+        outcome.expect_whole();
+        let good = outcome.of(0..GOOD);
+        assert_eq!(good.refused(), 0, "of {} that keep to their rate", good.answers.len());
+        let abuser = outcome.of(GOOD..GOOD + 1);
+        let (admitted, ideal) = (abuser.admitted(), abuser.ideal(RATE, BURST));
+        let over = admitted as f64 - ideal as f64;
+        assert!(over <= BURST, "the abuser got {admitted}, one bucket gives {ideal}");
+        assert!(admitted as f64 >= 0.9 * ideal as f64, "the abuser got {admitted} of {ideal}");
+
+        let mut wanted: Vec<u64> = (0..=GOOD)
+            .map(|shop| outcome.of(shop..shop + 1).admitted() as u64)
+            .collect();
+        wanted.sort_unstable();
+        wait_for("the store knows what was spent", || {
+            let mut known: Vec<u64> = books::spent(servers).into_values().collect();
+            known.sort_unstable();
+            (known == wanted).then_some(())
+        });
+        house.wait_until_reported();
+    }
+}
