@@ -14,13 +14,14 @@ use crate::cluster::workload::{Crowd, Way, Workload};
 /// Groups of workloads, by what they are about.
 pub(crate) type Group = (&'static str, fn() -> Vec<Workload>);
 
-pub(crate) const GROUPS: [Group; 7] = [
+pub(crate) const GROUPS: [Group; 8] = [
     ("conforming", conforming),
     ("bursts", bursts),
     ("abuse", abuse),
     ("sizes", sizes),
     ("processes", processes),
     ("store", store),
+    ("shards", shards),
     ("several limits", several_limits),
 ];
 
@@ -316,6 +317,37 @@ fn store() -> Vec<Workload> {
         .must(Must::Exceed(8.0)),
         fails_over("failover-4", 4),
         fails_over("failover-16", 16),
+    ]
+}
+
+/// The store keeps its keys in shards, and loses one of them.
+fn shards() -> Vec<Workload> {
+    let down = |how| Fault::ShardDown { shard: 3, how, lasting: secs(20) };
+    let loses_one = |name, about, nodes| {
+        Workload::new(name, about)
+            .nodes(nodes)
+            .shards(8)
+            .crowd(Crowd::hoppers(12, secs(1)))
+            .crowd(Crowd::abusers(12, 20.0))
+            .must(Must::RefuseNoGood)
+            .must(Must::LeaseAllOthers)
+    };
+    vec![
+        Workload::new("steady-shards", "clients at half their rate up to all of it, eight shards")
+            .shards(8)
+            .crowd(Crowd::good(13))
+            .must(Must::RefuseNoGood),
+        loses_one("shard-down-4", "one shard of eight does not answer for 20 s", 4)
+            .seconds(45)
+            .fault(secs(10), down(Outage::CallsLost))
+            .must(Must::ExceedElsewhere(5.0))
+            .must(Must::Exceed(20.0)),
+        loses_one("shard-down-16", "the same on sixteen nodes, and nobody listens there", 16)
+            .seconds(45)
+            .fault(secs(10), down(Outage::Refused))
+            .must(Must::ExceedElsewhere(9.0))
+            // What it is on as many nodes when all of the store is away.
+            .must(Must::Exceed(45.0)),
     ]
 }
 

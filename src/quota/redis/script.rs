@@ -44,7 +44,7 @@ impl Script {
         Self {
             namespace: namespace.to_owned(),
             publish: if sharded { "SPUBLISH" } else { "PUBLISH" },
-            sha1: sha1_smol::Sha1::from(SOURCE).digest().to_string(),
+            sha1: redis::Script::new(SOURCE).get_hash().to_owned(),
         }
     }
 
