@@ -13,7 +13,8 @@ mod support;
 
 use std::time::Duration;
 
-use support::redis::{Cluster, Move};
+use support::redis::RedisCluster as Cluster;
+use support::redis::cluster::Move;
 use support::store_house::{LEASE_VALID, StoreHouse};
 use support::under_load::{GOOD, UnderLoad};
 use support::wait_for;

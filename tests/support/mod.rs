@@ -33,6 +33,7 @@ pub mod redis;
 pub mod simulated;
 pub mod store_house;
 pub mod temp_dir;
+pub mod under_load;
 
 use std::time::Duration;
 

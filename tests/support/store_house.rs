@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use tollgate::iso8583::Dialect;
 use tollgate::peers::Echo;
@@ -9,7 +10,6 @@ use tollgate::wire::{Framing, Header};
 
 use super::load::{Driver, Shop};
 use super::proxy::Proxy;
-use super::wait_for;
 
 pub const LEASE_VALID: &str = "tollgate_lease_valid";
 pub const LEASE_NODES: &str = "tollgate_lease_nodes";
@@ -121,15 +121,23 @@ impl StoreHouse {
         self.nodes().for_each(|node| node.wait_for_gauge(LEASE_VALID, 0.0));
     }
 
-    /// Waits until the store knows all that was spent.
+    /// What the slowest call of any node to the store took at most, as its metrics tell it.
     #[track_caller]
-    pub fn wait_until_reported(&self) {
-        for node in self.nodes() {
-            wait_for("everything is reported", || {
-                let left = node.metric_sum("tollgate_lease_unreported_tokens", &[]);
-                (left == 0.0 && node.metric("tollgate_lease_local_keys") == 0.0).then_some(())
+    pub fn slowest_call(&self) -> Duration {
+        let of_node = |node: &Proxy| {
+            let (_, page) = node.page("/metrics");
+            let buckets = page.lines().filter_map(|line| {
+                let rest = line.strip_prefix("tollgate_store_seconds_bucket{le=\"")?;
+                let (bound, count) = rest.split_once("\"} ")?;
+                Some((bound.parse::<f64>().unwrap(), count.parse::<u64>().unwrap()))
             });
-        }
+            let buckets: Vec<(f64, u64)> = buckets.collect();
+            let all = buckets.last().expect("a store on Redis").1;
+            let bound = buckets.iter().find(|(_, count)| *count == all).unwrap().0;
+            assert!(bound.is_finite(), "a call took longer than any bucket");
+            Duration::from_secs_f64(bound)
+        };
+        self.nodes().map(of_node).max().expect("a node that runs")
     }
 }
 

@@ -7,8 +7,10 @@
 //!               answers by itself         or of a Watched (Sentinel)
 //! ```
 
+pub mod books;
 pub mod certificates;
 pub mod cluster;
+pub mod ledger;
 pub mod plan;
 pub mod port;
 pub mod relay;
