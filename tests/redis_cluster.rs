@@ -11,12 +11,13 @@
 
 mod support;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use support::redis::RedisCluster as Cluster;
 use support::redis::cluster::Move;
 use support::store_house::{LEASE_VALID, StoreHouse};
-use support::under_load::{GOOD, UnderLoad};
+use support::under_load::{GOOD, UnderLoad, buckets};
 use support::wait_for;
 use tollgate::quota::redis::script::Script;
 
@@ -33,7 +34,7 @@ fn slots(cluster: &Cluster) -> Vec<u16> {
 #[test]
 fn slots_that_move_under_load_cost_nobody_a_sale() {
     let cluster = Cluster::start();
-    let mut load = UnderLoad::start(StoreHouse::start(3, &cluster.quota(), UnderLoad::LIMITS));
+    let load = UnderLoad::start(StoreHouse::start(3, &cluster.quota(), UnderLoad::LIMITS));
     load.go_on_for(Duration::from_millis(1_000));
     let slots = slots(&cluster);
     let mut steps = 0;
@@ -59,7 +60,7 @@ fn slots_that_move_under_load_cost_nobody_a_sale() {
 #[test]
 fn a_master_that_dies_costs_nobody_a_sale_and_leaves_other_shards_leased() {
     let mut cluster = Cluster::with_replicas();
-    let mut load = UnderLoad::start(StoreHouse::start(3, &cluster.quota(), UnderLoad::LIMITS));
+    let load = UnderLoad::start(StoreHouse::start(3, &cluster.quota(), UnderLoad::LIMITS));
     load.go_on_for(Duration::from_millis(1_000));
     let slots = slots(&cluster);
     let its = slots.iter().filter(|slot| cluster.owner(**slot) == Some(1)).count();
@@ -85,17 +86,17 @@ fn every_shard_is_found_by_way_of_a_single_seed_that_may_be_a_replica() {
     let cluster = Cluster::with_replicas();
     let seed = cluster.node(5).quota_at(&format!("redis-cluster://{}", cluster.node(5).address()));
     let house = StoreHouse::start(2, &seed, UnderLoad::LIMITS);
-    let shops = (0..GOOD * 4).map(|number| support::load::Shop::volley(&format!("S{number}"), 3, 0));
+    let shops =
+        (0..GOOD * 4).map(|number| support::load::Shop::volley(&format!("S{number}"), 3, 0));
     let outcome = house.load(shops.collect()).finish();
     outcome.expect_whole();
     assert_eq!(outcome.refused(), 0);
-    house.wait_until_reported();
     let spent = wait_for("every bucket is known", || {
-        let spent = support::redis::books::spent(cluster.nodes());
+        let spent = buckets(cluster.nodes());
         (spent.len() == GOOD * 4).then_some(spent)
     });
-    assert!(spent.values().all(|tokens| *tokens == 3), "{spent:?}");
-    let shards: std::collections::BTreeSet<&str> =
-        spent.keys().map(|key| key.split('}').next().unwrap()).collect();
+    assert!(spent.iter().all(|bucket| bucket.spent_tokens() == 3.0), "{spent:?}");
+    let shards: BTreeSet<&str> =
+        spent.iter().map(|bucket| bucket.key.split('}').next().unwrap()).collect();
     assert!(shards.len() > 4, "{shards:?}");
 }

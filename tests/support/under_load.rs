@@ -6,7 +6,8 @@ use std::time::Duration;
 use tollgate::clock::Moment;
 
 use super::load::{Driver, Shop};
-use super::redis::{RedisServer, books};
+use super::redis::RedisServer;
+use super::redis::ledger::{self, Bucket};
 use super::store_house::StoreHouse;
 use super::wait_for;
 
@@ -56,7 +57,7 @@ impl UnderLoad {
     /// what one bucket would have given it, and the store told of every token that was spent, once.
     #[track_caller]
     pub fn stop_and_settle<'a>(self, servers: impl IntoIterator<Item = &'a RedisServer> + Copy) {
-        let Self { house, driver } = self;
+        let Self { house: _house, driver } = self;
         let outcome = driver.stop();
         outcome.expect_whole();
         let good = outcome.of(0..GOOD);
@@ -67,15 +68,24 @@ impl UnderLoad {
         assert!(over <= BURST, "the abuser got {admitted}, one bucket gives {ideal}");
         assert!(admitted as f64 >= 0.9 * ideal as f64, "the abuser got {admitted} of {ideal}");
 
-        let mut wanted: Vec<u64> = (0..=GOOD)
-            .map(|shop| outcome.of(shop..shop + 1).admitted() as u64)
-            .collect();
+        let mut wanted: Vec<u64> =
+            (0..=GOOD).map(|shop| outcome.of(shop..shop + 1).admitted() as u64).collect();
         wanted.sort_unstable();
         wait_for("the store knows what was spent", || {
-            let mut known: Vec<u64> = books::spent(servers).into_values().collect();
+            let buckets = buckets(servers);
+            let mut known: Vec<u64> =
+                buckets.iter().map(|bucket| bucket.spent_tokens() as u64).collect();
             known.sort_unstable();
             (known == wanted).then_some(())
         });
-        house.wait_until_reported();
     }
+}
+
+/// The buckets of all masters that run.
+#[track_caller]
+pub fn buckets<'a>(servers: impl IntoIterator<Item = &'a RedisServer>) -> Vec<Bucket> {
+    let is_master = |server: &&RedisServer| {
+        server.is_running() && server.info("role").is_some_and(|role| role == "master")
+    };
+    servers.into_iter().filter(is_master).flat_map(ledger::buckets).collect()
 }

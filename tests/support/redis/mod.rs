@@ -7,7 +7,6 @@
 //!               answers by itself         or of a Watched (Sentinel)
 //! ```
 
-pub mod books;
 pub mod certificates;
 pub mod cluster;
 pub mod ledger;
