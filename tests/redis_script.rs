@@ -231,6 +231,36 @@ fn what_is_no_bucket_is_left_alone_and_the_other_keys_are_leased() {
 }
 
 #[test]
+fn what_somebody_else_has_put_into_the_shards_keys_stops_no_node() {
+    let server = RedisServer::start();
+    let mut connection = server.connect();
+    let names = script().names(0);
+    let mut command = cmd("ZADD");
+    command.arg(names.low());
+    for number in 0..600 {
+        command.arg("+inf").arg(if number % 2 == 0 {
+            format!("of somebody else {number}")
+        } else {
+            key(1_000 + number).to_string()
+        });
+    }
+    command.exec(&mut connection).unwrap();
+    run(&mut connection, &["HSET", &names.lows(), &key(1_001).to_string(), "no level"]);
+    run(&mut connection, &["HSET", &names.lows(), &key(1_003).to_string(), "nothing"]);
+    for now in ["nan", "inf", "-1", "1e300", "soon"] {
+        let shard = names.shard();
+        run(&mut connection, &["HSET", &shard, "now", now, "wall", now, "n:x", now, "", now]);
+        let mut since = Since::default();
+        for _ in 0..4 {
+            let told = reply(&mut connection, &Call { since, ..call(1, [report(1, 50)]) });
+            assert_eq!(levels(&told).len(), 1, "{now}");
+            assert!(told.digest.iter().all(|low| low.key == key(1) || low.key == key(1_001)));
+            since = told.since;
+        }
+    }
+}
+
+#[test]
 fn a_row_that_is_none_keeps_its_node_from_the_bucket_alone() {
     let server = RedisServer::start();
     let mut connection = server.connect();

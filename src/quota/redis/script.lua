@@ -90,7 +90,7 @@ end
 local time = redis.call('TIME')
 local wall = time[1] * 1000000 + time[2]
 local now = wall
-if clock and last_wall then
+if last_wall and clock and clock >= 0 and clock < 2 ^ 53 then
     local by = wall - last_wall
     if by >= 0 and by <= STEP_US then
         now = clock + by
@@ -277,7 +277,8 @@ if lows_noted > 0 or #noted > 0 then
     end
     if #names == DIGEST_MAX then
         next_after = names[DIGEST_MAX]
-        next_since = tonumber(call('ZSCORE', low, next_after))
+        -- A time to come is of an earlier life of the store, or of somebody else.
+        next_since = min(tonumber(call('ZSCORE', low, next_after)), now)
         -- What is noted at this very time from here on could fall among those already told.
         if next_since == now then next_now = now + 1 end
     end
