@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate::clock::Moment;
 
-use super::load::{Driver, Shop};
+use super::load::{Answer, Driver, Outcome, Shop};
 use super::redis::RedisServer;
 use super::redis::ledger::{self, Bucket};
 use super::store_house::StoreHouse;
@@ -45,6 +45,24 @@ impl UnderLoad {
     pub fn go_on_for(&self, during: Duration) {
         let end = self.driver.now().after(during);
         self.driver.until(end.since(Moment::START));
+    }
+
+    /// Says how long answers took before a fault and while it lasted.
+    pub fn report(&self, name: &str, from: Moment, until: Moment) {
+        let outcome = self.driver.so_far();
+        let micros = |part: &Outcome, refused: bool, share: f64| {
+            let took = part.latencies(|answer| !refused || answer.is_refused()).quantile(share);
+            took.unwrap_or_default().as_micros()
+        };
+        let (before, during) = (outcome.between(Moment::START, from), outcome.between(from, until));
+        println!(
+            "{name}: answers p99 {} us before, {} us while; refusals p99 {} us before, {} us while, slowest {:?}",
+            micros(&before, false, 0.99),
+            micros(&during, false, 0.99),
+            micros(&before, true, 0.99),
+            micros(&during, true, 0.99),
+            during.slowest(Answer::is_refused),
+        );
     }
 
     /// Calls that failed so, over all nodes.
