@@ -417,6 +417,11 @@ fn a_user_with_the_named_permissions_and_a_password_can_run_it_and_little_else()
     for sharded in [false, true] {
         let server = RedisServer::start();
         let (mut admin, mut connection) = (server.connect(), server.connect());
+        let is_known =
+            run(&mut admin, &["COMMAND", "INFO", "SPUBLISH"]) != Value::Array(vec![Value::Nil]);
+        if sharded && !is_known {
+            continue;
+        }
         let script = Script::new("test", sharded);
         let mut command = cmd("ACL");
         command.arg(&["SETUSER", "tollgate", ">secret", "on", "-@all"]);
