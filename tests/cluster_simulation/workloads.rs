@@ -269,6 +269,19 @@ fn store() -> Vec<Workload> {
             .fault(secs(35), failover(ms(200), ms(0)))
             .must(Must::Exceed(50.0))
     };
+    // What Sentinel leaves behind that changes the master while it is well.
+    let late_failover = |name, nodes| {
+        let about = "the old master answers for 2 s and for 5 s after a replica has taken over";
+        Workload::new(name, about)
+            .nodes(nodes)
+            .seconds(50)
+            .crowd(Crowd::hoppers(8, ms(200)))
+            .crowd(Crowd::abusers(2, 20.0))
+            .fault(secs(14), failover(secs(2), ms(0)))
+            .fault(secs(32), failover(secs(5), ms(0)))
+            .must(Must::RefuseNoGood)
+            .must(Must::Exceed(10.0))
+    };
     vec![
         beside_abuser("store-down-5", "calls vanish for 5 s, later answers do", 6, 40)
             .fault(secs(10), down(Outage::CallsLost, 5))
@@ -317,6 +330,8 @@ fn store() -> Vec<Workload> {
         .must(Must::Exceed(8.0)),
         fails_over("failover-4", 4),
         fails_over("failover-16", 16),
+        late_failover("late-failover-4", 4),
+        late_failover("late-failover-16", 16),
     ]
 }
 
