@@ -210,6 +210,28 @@ fn a_node_that_is_killed_costs_at_most_its_hold() {
     ledger::wait_for_spent(&scene.redis, reported as usize + outcome.admitted());
 }
 
+/// Whoever does not own a key elsewhere says that it is under its limit; here there is no owner.
+#[test]
+fn three_nodes_of_which_one_dies_admit_what_one_bucket_would_and_no_less() {
+    const RATE: f64 = 150.0;
+    let mut scene = Scene::new(&limit("bin", "bin", "5411", RATE, RATE));
+    let shops = (0..6).map(|shop| Shop::steady(&format!("SHOP{shop}"), OVERLOAD * RATE / 6.0));
+    let driver = scene.house.load(shops.collect());
+    let dies = driver.until(Duration::from_secs(3));
+    driver.avoid(0);
+    scene.house.kill(0);
+    let outcome = driver.finish_after(Duration::from_secs(7));
+    let hold = RATE / NODES as f64;
+    let most =
+        RATE + RATE * outcome.span().as_secs_f64() + hold + scene.over(OVERLOAD * RATE, RATE);
+    let admitted = outcome.admitted() as f64;
+    assert!(admitted <= most, "{admitted}, {most} at most");
+    let end = outcome.answers.iter().map(|answer| answer.sent).max().unwrap();
+    let after = outcome.between(dies, end);
+    let wanted = RATE * end.since(dies).as_secs_f64();
+    assert!(after.admitted() as f64 >= 0.9 * wanted, "{} of {wanted}", after.admitted());
+}
+
 #[test]
 fn a_node_that_is_stopped_says_what_it_has_spent_and_goodbye() {
     let mut scene = Scene::new(&still());
