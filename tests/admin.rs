@@ -49,8 +49,9 @@ fn labels(series: &str) -> Vec<&str> {
 
 #[test]
 fn the_page_holds_every_metric_of_the_table_under_its_labels_and_no_other() {
-    // With leases a node shows all that it can.
-    let leases = "[quota]\nleases = true\n".to_owned();
+    // With a Redis a node shows all that it can, also with one that is not there.
+    let redis = "[quota.redis]\nurl = \"unix:///no/redis.sock\"\n";
+    let leases = format!("[quota]\nstore = \"redis\"\n{redis}");
     let mut house = Plan::limits(&[leases, limit("bin", "bin", 1)]).start();
     let mut terminal = house.terminal();
     let sale = Message::sale("4111111111111111", 1);

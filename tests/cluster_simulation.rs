@@ -67,6 +67,11 @@ fn a_store_may_go_away_and_forget() {
 }
 
 #[test]
+fn a_store_may_lose_one_of_its_shards_and_the_keys_of_the_others_are_leased_as_ever() {
+    every_demand_is_met("shards");
+}
+
+#[test]
 fn several_limits_are_shared_side_by_side() {
     every_demand_is_met("several limits");
 }

@@ -277,6 +277,7 @@ proptest! {
                 store.call(&node.call(at, vec![], START_US), START_US);
             }
             node.answered_us = Some(START_US);
+            node.since = Since { time_us: START_US, after: None };
         }
         let mut now_us = START_US;
         for (at, wait_us, tokens, hours) in calls {
@@ -289,7 +290,7 @@ proptest! {
             }
             let call = node.call(at, vec![node.report(USUAL, false)], now_us);
             set.call(&call, now_us.saturating_add_signed(offset));
-            unset.call(&call, now_us);
+            node.since = unset.call(&call, now_us).reply.since;
             node.answered_us = Some(now_us);
             prop_assert_eq!(set.now_us(), unset.now_us());
             prop_assert_eq!(set.level(KEY), unset.level(KEY));

@@ -31,7 +31,7 @@ pub(super) fn read(section: Section<'_>, is_wanted: bool, namespace: String) -> 
     let certificate = file(&section, "tls_cert_file", is_wanted);
     let key = file(&section, "tls_key_file", is_wanted);
     let url = url.and_then(|url| {
-        let said: Vec<_> = url.value.iter().map(|said| said.value.clone()).collect();
+        let said: Vec<_> = url.value.iter().flat_map(|said| said.value.clone()).collect();
         let found = deployment(&said).map_err(|fault| section.fault(&url.place, &wrong(fault)));
         Some((found.ok()?, said.first()?.clone()))
     });
@@ -49,7 +49,7 @@ pub(super) fn read(section: Section<'_>, is_wanted: bool, namespace: String) -> 
 
 /// Whether it says nothing of where a Redis is.
 pub(super) fn is_usual(settings: &Settings) -> bool {
-    parse(URL).and_then(|usual| deployment(&[usual])).as_ref() == Ok(&settings.deployment)
+    parse(URL).and_then(|usual| deployment(&usual)).as_ref() == Ok(&settings.deployment)
 }
 
 /// What begins the name of every key.
@@ -65,7 +65,7 @@ pub(super) fn namespace(value: &DeValue<'_>) -> Result<String, Wrong> {
     }
 }
 
-fn urls(section: &Section<'_>) -> Option<Placed<Vec<Placed<Said>>>> {
+fn urls(section: &Section<'_>) -> Option<Placed<Vec<Placed<Vec<Said>>>>> {
     if !section.has("url") {
         let place = section.place_of("url");
         let said = Placed { value: parse(URL).ok()?, place: place.clone() };

@@ -66,14 +66,11 @@ impl<'a> Spent<'a> {
 }
 
 impl Policy {
-    /// Whether there is a special one among these limits, or leases that do not count where the
-    /// configuration asks for more than that each node goes on by itself, or where the leases of other
-    /// keys may count all the same.
-    #[inline]
-    pub(super) fn decides_specially(&self, asked: Asked, leased: bool) -> bool {
-        let is_special = self.is_special
-            && (self.leases.loss(leased).is_some() || !asked.among(self.special).is_nothing());
-        is_special || (!leased && self.leases.are_divided())
+    /// Whether there is a special one among these limits, or no valid lease where the configuration asks
+    /// for more than that each node goes on by itself.
+    pub(super) fn decides_specially(&self, asked: Asked, now: Moment) -> bool {
+        let lost = self.leases.loss(self.leases.is_valid(now));
+        lost.is_some() || !asked.among(self.special).is_nothing()
     }
 
     /// [`decide`](Self::decide) where there is something special, or not every key has a lease. Each
@@ -84,8 +81,9 @@ impl Policy {
         asked: Asked,
         traffic: &Traffic,
         digests: &mut Digests,
-        (now, all_leased): (Moment, bool),
+        now: Moment,
     ) -> Decision {
+        let all_leased = self.leases.is_valid(now);
         let opens = self.leases.loss(all_leased) == Some(OnLoss::Open);
         if opens && self.leases.shards_lost(now) == self.leases.shards() {
             return self.fail_open(asked, traffic, digests, now);

@@ -61,7 +61,7 @@ pub struct Policy {
     /// not enforced.
     pub(super) special: Asked,
     /// There are some, or the store may be lost.
-    pub(super) is_special: bool,
+    is_special: bool,
     pub(super) plan: Plan,
     /// So many keys of a limit in use lie far away.
     pub(super) far_keys: usize,
@@ -165,13 +165,13 @@ impl Policy {
 
     /// [`decide`](Self::decide) with what was hashed of the message already.
     pub fn decide_with(&self, traffic: &Traffic, digests: &mut Digests, now: Moment) -> Decision {
-        let (asked, leased) = (self.plan.of(traffic), self.leases.is_valid(now));
-        if self.decides_specially(asked, leased) {
-            self.decide_specially(asked, traffic, digests, (now, leased))
+        let asked = self.plan.of(traffic);
+        if self.is_special && self.decides_specially(asked, now) {
+            self.decide_specially(asked, traffic, digests, now)
         } else if asked.len() <= FEW {
-            self.decide_among::<FEW>(asked, traffic, digests, (now, leased))
+            self.decide_among::<FEW>(asked, traffic, digests, now)
         } else {
-            self.decide_among::<PARTS_MAX>(asked, traffic, digests, (now, leased))
+            self.decide_among::<PARTS_MAX>(asked, traffic, digests, now)
         }
     }
 
@@ -203,8 +203,13 @@ impl Policy {
         asked: Asked,
         traffic: &Traffic,
         digests: &mut Digests,
-        (now, leased): (Moment, bool),
+        now: Moment,
     ) -> Decision {
+        let leased = self.leases.is_valid(now);
+        if !leased && self.leases.are_divided() {
+            // Other keys may be leased all the same.
+            return self.decide_specially(asked, traffic, digests, now);
+        }
         let mut met = [Met::NOTHING; N];
         for (limit, met) in self.those(asked).zip(&mut met) {
             *met = limit.meet(traffic, digests);

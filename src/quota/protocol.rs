@@ -44,7 +44,7 @@ pub struct Call {
     /// Who calls.
     pub node: NodeId,
     /// The node's own monotonic time since the call that it last had an answer to, in microseconds;
-    /// `None` when it has had none.
+    /// `None` when it has had none. With `since` it tells a store whose clock was set what time it is.
     pub elapsed_us: Option<u64>,
     /// Where the last digest ended.
     pub since: Since,

@@ -197,9 +197,7 @@ impl Keeper {
     fn say(&mut self) {
         let (leases, now) = (self.policy.leases(), self.clock.now());
         let (lost, shards) = (leases.shards_lost(now), leases.shards());
-        // Who starts the sync says it when nothing answers at all.
-        let is_early = lost == shards || (lost > 0 && now.since(self.began) < UNSAID);
-        if self.said == Some(lost) || (self.said.is_none() && is_early) {
+        if !is_news(self.said, (lost, shards), now.since(self.began)) {
             return;
         }
         self.said = Some(lost);
@@ -254,6 +252,15 @@ impl Keeper {
     }
 }
 
+/// Whether so many lost shards have to be spoken of, when `said` was the last that was said.
+fn is_news(said: Option<u16>, (lost, shards): (u16, u16), since_start: Duration) -> bool {
+    match said {
+        Some(said) => said != lost,
+        // Who starts the sync says it when nothing answers at all.
+        None => lost == 0 || (lost < shards && since_start >= UNSAID),
+    }
+}
+
 /// Some shards of the store are lost, and not all.
 fn say_of_some(lost: u16, shards: u16, on_loss: OnLoss) {
     match on_loss {
@@ -272,5 +279,20 @@ fn say_of_some(lost: u16, shards: u16, on_loss: OnLoss) {
             shards,
             "some shards of the store do not answer; limits refuse everything of their keys, as on_loss is closed; look at the store"
         ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lost_shards_are_spoken_of_once_per_change_and_at_the_start_not_before_they_had_their_time() {
+        let early = Duration::from_millis(10);
+        assert_eq!([8, 3, 0].map(|lost| is_news(None, (lost, 8), early)), [false, false, true]);
+        assert_eq!([8, 3, 0].map(|lost| is_news(None, (lost, 8), UNSAID)), [false, true, true]);
+        assert_eq!([8, 3, 0].map(|lost| is_news(Some(3), (lost, 8), early)), [true, false, true]);
+        // A store of one shard that has never answered is the start's to speak of.
+        assert!(!is_news(None, (1, 1), UNSAID) && is_news(Some(0), (1, 1), early));
     }
 }

@@ -4,10 +4,11 @@ use std::ops::Range;
 
 use tollgate::clock::Moment;
 use tollgate::limits::{Burst, Place, Policy, Rule, StoreKey, Terms};
-use tollgate::quota::protocol::{NodeId, Store};
+use tollgate::quota::protocol::NodeId;
 use tollgate::quota::sync::Sync;
 use tollgate::traffic::Class;
 
+use crate::cluster::leased::LeaseStore;
 use crate::cluster::limit::at;
 use crate::cluster::node::{Asked, Taken};
 
@@ -101,7 +102,7 @@ impl Books {
     pub(crate) fn audit(
         &self,
         (id, policy): (NodeId, &Policy),
-        store: &Store,
+        store: &LeaseStore,
         now: Moment,
         taken: &[Taken],
     ) -> Vec<String> {
@@ -118,8 +119,8 @@ impl Books {
                 if spent != admitted {
                     broken.push(format!("{key}: {admitted} admitted and {spent} spent"));
                 }
-                let row = store.rows(key).find(|(node, _)| *node == id);
-                let charged = row.map(|(_, row)| row.spent);
+                let row = store.row(key, policy.leases().shards(), id);
+                let charged = row.map(|row| row.spent);
                 if !charged.is_some_and(|charged| (0..=given_back).contains(&(charged - spent))) {
                     broken.push(format!("{key}: {spent} spent and {charged:?} charged"));
                 }

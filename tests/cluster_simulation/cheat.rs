@@ -1,10 +1,11 @@
 //! Nodes that break a rule, so that who keeps the books has something to notice.
 
 use tollgate::clock::Moment;
-use tollgate::quota::protocol::{Call, Low, Reply, Store};
+use tollgate::quota::protocol::{Low, Reply};
+use tollgate::quota::sync;
 use tollgate::traffic::Class;
 
-use crate::cluster::leased::Leased;
+use crate::cluster::leased::{LeaseStore, Leased};
 use crate::cluster::node::{Asked, Node, Outgoing, Start, Taken};
 
 /// A node that admits whatever comes.
@@ -17,7 +18,7 @@ pub(crate) const UNDERREPORTS: bool = false;
 pub(crate) struct Cheat<const HOW: bool>(Leased);
 
 impl<const HOW: bool> Node for Cheat<HOW> {
-    type Store = Store;
+    type Store = LeaseStore;
 
     fn start(start: &Start<'_>, now: Moment) -> Self {
         Self(Leased::start(start, now))
@@ -38,9 +39,9 @@ impl<const HOW: bool> Node for Cheat<HOW> {
         self.0.due()
     }
 
-    fn turn(&mut self, now: Moment, out: &mut Vec<Outgoing<Call>>) {
+    fn turn(&mut self, now: Moment, out: &mut Vec<Outgoing<sync::Outgoing>>) {
         self.0.turn(now, out);
-        for report in out.iter_mut().flat_map(|outgoing| &mut outgoing.call.reports) {
+        for report in out.iter_mut().flat_map(|outgoing| &mut outgoing.call.call.reports) {
             if HOW == UNDERREPORTS {
                 report.spent -= 1_000_000;
             }
@@ -59,11 +60,11 @@ impl<const HOW: bool> Node for Cheat<HOW> {
         self.0.hear(now, push);
     }
 
-    fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing<Call>>) {
+    fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing<sync::Outgoing>>) {
         self.0.leave(now, out);
     }
 
-    fn audit(&self, store: &Store, now: Moment, taken: &[Taken]) -> Vec<String> {
+    fn audit(&self, store: &LeaseStore, now: Moment, taken: &[Taken]) -> Vec<String> {
         self.0.audit(store, now, taken)
     }
 }

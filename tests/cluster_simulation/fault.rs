@@ -18,6 +18,8 @@ pub(crate) enum Outage {
 pub(crate) enum Fault {
     /// The store is away.
     StoreDown { how: Outage, lasting: Duration },
+    /// One shard of the store is away.
+    ShardDown { shard: u16, how: Outage, lasting: Duration },
     /// The store answers everything later, in order.
     StoreStalls { lasting: Duration },
     /// The store forgets everything.
@@ -71,6 +73,7 @@ impl Fault {
     pub(crate) const fn lasting(self) -> Duration {
         match self {
             Self::StoreDown { lasting, .. }
+            | Self::ShardDown { lasting, .. }
             | Self::StoreStalls { lasting }
             | Self::StoreFailsOver { lasting, .. }
             | Self::NodeCutOff { lasting, .. }
@@ -86,6 +89,7 @@ impl Fault {
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::StoreDown { .. } => "store went away",
+            Self::ShardDown { .. } => "shard went away",
             Self::StoreStalls { .. } => "store stalled",
             Self::StoreWiped => "store wiped",
             Self::StoreFailsOver { .. } => "store failed over",

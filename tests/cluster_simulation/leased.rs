@@ -4,14 +4,31 @@
 use std::sync::Arc;
 
 use tollgate::clock::Moment;
-use tollgate::limits::{Policy, Terms};
-use tollgate::quota::protocol::{Answer, Call, Low, NodeId, Reply, Store as LeaseStore};
-use tollgate::quota::sync::{self, Settings, Sync};
+use tollgate::limits::{LimitIx, Policy, StoreKey, Terms};
+use tollgate::quota::protocol::{self, Answer, Low, NodeId, Reply, Row};
+use tollgate::quota::sync::{self, Settings, Standing, Sync};
 use tollgate::traffic::Class;
 
 use crate::cluster::books::Books;
-use crate::cluster::limit::Limit;
+use crate::cluster::limit::{Limit, at};
 use crate::cluster::node::{Asked, Node, Outgoing, Start, Store, Taken};
+
+/// The limit that a workload is about.
+const FIRST: LimitIx = LimitIx(0);
+
+/// The store, in one shard or several, each of which knows its own keys and nothing of the others.
+#[derive(Clone, Debug)]
+pub(crate) struct LeaseStore {
+    shards: Vec<protocol::Store>,
+}
+
+impl LeaseStore {
+    /// What it holds of a key of a node.
+    pub(crate) fn row(&self, key: StoreKey, shards: u16, node: NodeId) -> Option<Row> {
+        let shard = self.shards.get(usize::from(key.shard(shards)))?;
+        shard.rows(key).find(|(of, _)| *of == node).map(|(_, row)| row)
+    }
+}
 
 /// One node. The only node of a cluster has nothing to sync.
 #[derive(Debug)]
@@ -24,10 +41,9 @@ pub(crate) struct Leased {
 }
 
 impl Leased {
-    fn say(&mut self, out: &mut Vec<Outgoing<Call>>) {
-        let told =
-            self.out.drain(..).map(|sync::Outgoing { number, call, .. }| Outgoing { number, call });
-        out.extend(told);
+    fn say(&mut self, out: &mut Vec<Outgoing<sync::Outgoing>>) {
+        let told = self.out.drain(..);
+        out.extend(told.map(|call| Outgoing { number: call.number, call }));
     }
 
     /// Looks whether the request that was just admitted might be.
@@ -61,7 +77,7 @@ impl Node for Leased {
     type Store = LeaseStore;
 
     fn start(start: &Start<'_>, now: Moment) -> Self {
-        let Start { rules, seed, .. } = *start;
+        let Start { rules, seed, shards, .. } = *start;
         let is_alone = start.nodes == 1;
         let policy = if is_alone {
             Policy::new(rules, &[], 1, seed, now)
@@ -69,7 +85,8 @@ impl Node for Leased {
             Policy::leased(rules, &[], Terms::default(), 1, seed, now)
         };
         let (id, policy) = (NodeId(seed), Arc::new(policy.unwrap()));
-        let sync = || Sync::new(Settings::default(), id, seed, Arc::clone(&policy), now);
+        let settings = Settings { shards, ..Settings::default() };
+        let sync = || Sync::new(settings, id, seed, Arc::clone(&policy), now);
         let (sync, books) = ((!is_alone).then(sync), Books::new(rules, start.nodes));
         Self { id, policy, sync, books, out: Vec::new() }
     }
@@ -87,7 +104,7 @@ impl Node for Leased {
         self.sync.as_ref().map(Sync::due)
     }
 
-    fn turn(&mut self, now: Moment, out: &mut Vec<Outgoing<Call>>) {
+    fn turn(&mut self, now: Moment, out: &mut Vec<Outgoing<sync::Outgoing>>) {
         if let Some(sync) = &mut self.sync {
             sync.turn(now, &mut self.out);
             self.say(out);
@@ -112,11 +129,27 @@ impl Node for Leased {
         }
     }
 
-    fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing<Call>>) {
+    fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing<sync::Outgoing>>) {
         if let Some(sync) = &mut self.sync {
             sync.leave(now, &mut self.out);
             self.say(out);
         }
+    }
+
+    fn has_heard(&self) -> bool {
+        self.sync.as_ref().is_none_or(Sync::has_answer)
+    }
+
+    fn shard(&self, asked: &Asked) -> u16 {
+        let key = self.policy.store_key(FIRST, &asked.traffic).unwrap();
+        key.shard(self.policy.leases().shards())
+    }
+
+    fn is_leased(&self, asked: &Asked, now: Moment) -> bool {
+        let place = self.policy.leased_place(FIRST, &asked.traffic);
+        let known = place.and_then(|place| self.sync.as_ref()?.look(place, now));
+        self.policy.leases().is_shard_valid(self.shard(asked), now)
+            && known.is_none_or(|known| known.standing != Standing::Local)
     }
 
     fn audit(&self, store: &LeaseStore, now: Moment, taken: &[Taken]) -> Vec<String> {
@@ -128,24 +161,33 @@ impl Node for Leased {
 }
 
 impl Store for LeaseStore {
-    type Call = Call;
+    type Call = sync::Outgoing;
     type Reply = Reply;
     type Push = Vec<Low>;
 
     fn new(_limits: &[Limit]) -> Self {
-        Self::new()
+        Self { shards: Vec::new() }
     }
 
-    fn call(&mut self, call: &Call, wall_us: u64) -> (Reply, Option<Vec<Low>>) {
-        let Answer { reply, push } = self.call(call, wall_us);
+    fn call(
+        &mut self,
+        sync::Outgoing { shard, call, .. }: &sync::Outgoing,
+        wall_us: u64,
+    ) -> (Reply, Option<Vec<Low>>) {
+        let shard = at(&mut self.shards, usize::from(*shard), |_| protocol::Store::new());
+        let Answer { reply, push } = shard.call(call, wall_us);
         (reply, (!push.is_empty()).then_some(push))
     }
 
-    fn keys(call: &Call) -> usize {
-        call.reports.len()
+    fn shard(call: &sync::Outgoing) -> u16 {
+        call.shard
+    }
+
+    fn keys(call: &sync::Outgoing) -> usize {
+        call.call.reports.len()
     }
 
     fn wipe(&mut self) {
-        self.wipe();
+        self.shards.iter_mut().for_each(protocol::Store::wipe);
     }
 }

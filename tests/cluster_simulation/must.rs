@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::cluster::outcome::Outcome;
+use crate::cluster::outcome::{Outcome, Unleased};
 
 /// One demand on the outcome of one seed, or of all seeds together.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -15,6 +15,11 @@ pub(crate) enum Must {
     Lose(f64),
     /// Tokens beyond burst + rate x time, in the worst window of the worst key.
     Exceed(f64),
+    /// The same of keys whose shard of the store is never lost.
+    ExceedElsewhere(f64),
+    /// Keys of a lost shard go by themselves, of good sources and of others, and no key of another
+    /// shard does.
+    LeaseAllOthers,
     /// No protected request is refused.
     RefuseNoProtected,
     /// Of what the ideal admits for the limit of this name, the nodes admit so many percent.
@@ -30,6 +35,11 @@ impl Must {
             Self::RefuseOneGoodIn(many) => outcome.false_rejects * many <= outcome.good,
             Self::Lose(percent) => outcome.lost_percent() <= percent,
             Self::Exceed(tokens) => outcome.over.worst <= tokens,
+            Self::ExceedElsewhere(tokens) => outcome.over_elsewhere <= tokens,
+            Self::LeaseAllOthers => {
+                let Unleased { lost_good, lost_other, elsewhere } = outcome.unleased;
+                elsewhere == 0 && lost_good > 0 && lost_other > 0
+            }
             Self::RefuseNoProtected => outcome.protected_refused == 0,
             Self::Admit(limit, percent) => outcome.admitted_percent(limit) >= percent,
             Self::AgreeWithIdeal => outcome.disagreements == 0,
@@ -44,6 +54,8 @@ impl fmt::Display for Must {
             Self::RefuseOneGoodIn(many) => write!(f, "<= 1 false in {many}"),
             Self::Lose(percent) => write!(f, "FR <= {percent} %"),
             Self::Exceed(tokens) => write!(f, "over <= {tokens}"),
+            Self::ExceedElsewhere(tokens) => write!(f, "over elsewhere <= {tokens}"),
+            Self::LeaseAllOthers => write!(f, "all others leased"),
             Self::RefuseNoProtected => write!(f, "protected 0"),
             Self::Admit(limit, percent) => write!(f, "{limit} admits >= {percent} %"),
             Self::AgreeWithIdeal => write!(f, "identical"),

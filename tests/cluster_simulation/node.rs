@@ -15,6 +15,8 @@ pub(crate) struct Start<'a> {
     pub(crate) rules: &'a [Rule],
     /// Of the cluster when it was planned.
     pub(crate) nodes: usize,
+    /// Of the store.
+    pub(crate) shards: u16,
     /// Drawn for this process alone.
     pub(crate) seed: u64,
 }
@@ -72,6 +74,21 @@ pub(crate) trait Node: Sized {
     /// It says its last words.
     fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing<CallOf<Self>>>);
 
+    /// Whether the store has answered as far as a process has to hear before it takes requests.
+    fn has_heard(&self) -> bool {
+        true
+    }
+
+    /// Which shard of the store keeps the bucket of a request in the first limit.
+    fn shard(&self, _asked: &Asked) -> u16 {
+        0
+    }
+
+    /// Whether that bucket goes by what the store has said.
+    fn is_leased(&self, _asked: &Asked, _now: Moment) -> bool {
+        true
+    }
+
     /// What is wrong in the books of a process at rest, given what it took lately.
     fn audit(&self, _store: &Self::Store, _now: Moment, _taken: &[Taken]) -> Vec<String> {
         Vec::new()
@@ -88,6 +105,11 @@ pub(crate) trait Store: Clone {
 
     /// The answer to a call, and what the other nodes are told.
     fn call(&mut self, call: &Self::Call, wall_us: u64) -> (Self::Reply, Option<Self::Push>);
+
+    /// Which shard a call is for.
+    fn shard(_call: &Self::Call) -> u16 {
+        0
+    }
 
     /// How many keys a call is about.
     fn keys(call: &Self::Call) -> usize;

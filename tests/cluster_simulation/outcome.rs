@@ -29,6 +29,9 @@ pub(crate) struct Outcome {
     /// By limit: admitted by the ideal, and by the nodes.
     pub(crate) admitted: BTreeMap<&'static str, (u64, u64)>,
     pub(crate) over: Over,
+    /// The worst of keys whose shard of the store is never lost.
+    pub(crate) over_elsewhere: f64,
+    pub(crate) unleased: Unleased,
     /// Keys that the store was told of, and in how much time.
     pub(crate) key_syncs: u64,
     pub(crate) seconds: f64,
@@ -38,6 +41,16 @@ pub(crate) struct Outcome {
     pub(crate) broken: Vec<String>,
     /// Of every decision in its order.
     pub(crate) fingerprint: u64,
+}
+
+/// Decisions on keys that went by themselves, where a shard of the store is lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Unleased {
+    /// Keys of that shard, asked for by good sources and by all others.
+    pub(crate) lost_good: u64,
+    pub(crate) lost_other: u64,
+    /// Keys of another shard.
+    pub(crate) elsewhere: u64,
 }
 
 /// Tokens admitted beyond burst + rate x time.
@@ -94,6 +107,10 @@ impl Outcome {
             *sum = (sum.0 + ideal, sum.1 + ours);
         }
         self.over.worst = self.over.worst.max(other.over.worst);
+        self.over_elsewhere = self.over_elsewhere.max(other.over_elsewhere);
+        self.unleased.lost_good += other.unleased.lost_good;
+        self.unleased.lost_other += other.unleased.lost_other;
+        self.unleased.elsewhere += other.unleased.elsewhere;
         self.over.sum += other.over.sum;
         self.over.runs += other.over.runs;
         self.key_syncs += other.key_syncs;

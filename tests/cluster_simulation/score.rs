@@ -24,6 +24,8 @@ struct Key {
     /// Charged with every admission of every node; may owe without end.
     debts: Vec<Bucket>,
     deepest: f64,
+    /// Its shard of the store is lost at some time.
+    of_lost: bool,
     windows: Vec<Window>,
 }
 
@@ -46,8 +48,14 @@ impl Score {
     }
 
     /// A request that arrived earlier or just now and that a node admits.
-    pub(crate) fn ours(&mut self, source: &Source, arrived: Moment, now: Moment) {
+    pub(crate) fn ours(
+        &mut self,
+        source: &Source,
+        arrived: Moment,
+        (now, of_lost): (Moment, bool),
+    ) {
         for key in self.keys(source) {
+            key.of_lost |= of_lost;
             key.window(arrived).ours += u64::from(counts(source));
             // What may not be refused is no fault of those who decide.
             if source.class != Class::Protected {
@@ -61,11 +69,14 @@ impl Score {
 
     /// Adds it all up.
     pub(crate) fn close(&self, outcome: &mut Outcome) {
-        let mut deepest = 0.0f64;
+        let (mut deepest, mut deepest_elsewhere) = (0.0f64, 0.0f64);
         for (place, (limit, keys)) in self.limits.iter().enumerate() {
             let sums = outcome.admitted.entry(limit.name()).or_default();
             for key in keys {
                 deepest = deepest.min(key.deepest);
+                if !key.of_lost {
+                    deepest_elsewhere = deepest_elsewhere.min(key.deepest);
+                }
                 for Window { ideal, ours } in &key.windows {
                     *sums = (sums.0 + ideal, sums.1 + ours);
                     if place == 0 {
@@ -76,6 +87,7 @@ impl Score {
             }
         }
         outcome.over = Over::of_run(-deepest);
+        outcome.over_elsewhere = -deepest_elsewhere;
     }
 
     fn keys(&mut self, source: &Source) -> impl Iterator<Item = &mut Key> {
@@ -83,6 +95,7 @@ impl Score {
             at(keys, limit.key(source), |_| Key {
                 debts: limit.buckets(),
                 deepest: 0.0,
+                of_lost: false,
                 windows: Vec::new(),
             })
         })

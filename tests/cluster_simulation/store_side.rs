@@ -13,6 +13,8 @@ const BEGIN_US: u64 = 1_700_000_000_000_000;
 pub(crate) struct StoreSide<S: Store> {
     pub(crate) store: S,
     pub(crate) outage: Option<Outage>,
+    /// Of one of its shards.
+    pub(crate) shard_outage: Option<(u16, Outage)>,
     /// It answers when it can again.
     pub(crate) is_stalled: bool,
     /// By how much its wall clock was set, in microseconds.
@@ -23,7 +25,20 @@ pub(crate) struct StoreSide<S: Store> {
 
 impl<S: Store> StoreSide<S> {
     pub(crate) const fn new(store: S) -> Self {
-        Self { store, outage: None, is_stalled: false, clock_set_us: 0, replica: None }
+        Self {
+            store,
+            outage: None,
+            shard_outage: None,
+            is_stalled: false,
+            clock_set_us: 0,
+            replica: None,
+        }
+    }
+
+    /// How a call is met.
+    pub(crate) fn outage(&self, call: &S::Call) -> Option<Outage> {
+        let of_shard = self.shard_outage.filter(|(shard, _)| *shard == S::shard(call));
+        self.outage.or(of_shard.map(|(_, how)| how))
     }
 
     pub(crate) fn call(&mut self, call: &S::Call, now: Moment) -> (S::Reply, Option<S::Push>) {

@@ -26,6 +26,8 @@ pub(crate) struct Workload {
     /// What it is, in one sentence.
     pub(crate) about: &'static str,
     pub(crate) nodes: usize,
+    /// Of the store.
+    pub(crate) shards: u16,
     pub(crate) lasting: Duration,
     /// The narrowest first.
     pub(crate) limits: Vec<Limit>,
@@ -42,6 +44,7 @@ impl Workload {
             name,
             about,
             nodes: 4,
+            shards: 1,
             lasting: Duration::from_secs(60),
             limits: vec![Limit::new(Of::Merchant, RATE, BURST)],
             crowds: Vec::new(),
@@ -54,6 +57,19 @@ impl Workload {
     pub(crate) const fn nodes(mut self, nodes: usize) -> Self {
         self.nodes = nodes;
         self
+    }
+
+    pub(crate) const fn shards(mut self, shards: u16) -> Self {
+        self.shards = shards;
+        self
+    }
+
+    /// The shard of the store that is lost at some time, where one is.
+    pub(crate) fn lost_shard(&self) -> Option<u16> {
+        self.faults.iter().find_map(|(_, fault)| match fault {
+            Fault::ShardDown { shard, .. } => Some(*shard),
+            _ => None,
+        })
     }
 
     pub(crate) const fn seconds(mut self, seconds: u64) -> Self {

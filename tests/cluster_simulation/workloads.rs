@@ -14,13 +14,14 @@ use crate::cluster::workload::{Crowd, Way, Workload};
 /// Groups of workloads, by what they are about.
 pub(crate) type Group = (&'static str, fn() -> Vec<Workload>);
 
-pub(crate) const GROUPS: [Group; 7] = [
+pub(crate) const GROUPS: [Group; 8] = [
     ("conforming", conforming),
     ("bursts", bursts),
     ("abuse", abuse),
     ("sizes", sizes),
     ("processes", processes),
     ("store", store),
+    ("shards", shards),
     ("several limits", several_limits),
 ];
 
@@ -268,6 +269,19 @@ fn store() -> Vec<Workload> {
             .fault(secs(35), failover(ms(200), ms(0)))
             .must(Must::Exceed(50.0))
     };
+    // What Sentinel leaves behind that changes the master while it is well.
+    let late_failover = |name, nodes| {
+        let about = "the old master answers for 2 s and for 5 s after a replica has taken over";
+        Workload::new(name, about)
+            .nodes(nodes)
+            .seconds(50)
+            .crowd(Crowd::hoppers(8, ms(200)))
+            .crowd(Crowd::abusers(2, 20.0))
+            .fault(secs(14), failover(secs(2), ms(0)))
+            .fault(secs(32), failover(secs(5), ms(0)))
+            .must(Must::RefuseNoGood)
+            .must(Must::Exceed(10.0))
+    };
     vec![
         beside_abuser("store-down-5", "calls vanish for 5 s, later answers do", 6, 40)
             .fault(secs(10), down(Outage::CallsLost, 5))
@@ -316,6 +330,39 @@ fn store() -> Vec<Workload> {
         .must(Must::Exceed(8.0)),
         fails_over("failover-4", 4),
         fails_over("failover-16", 16),
+        late_failover("late-failover-4", 4),
+        late_failover("late-failover-16", 16),
+    ]
+}
+
+/// The store keeps its keys in shards, and loses one of them.
+fn shards() -> Vec<Workload> {
+    let down = |how| Fault::ShardDown { shard: 3, how, lasting: secs(20) };
+    let loses_one = |name, about, nodes| {
+        Workload::new(name, about)
+            .nodes(nodes)
+            .shards(8)
+            .crowd(Crowd::hoppers(12, secs(1)))
+            .crowd(Crowd::abusers(12, 20.0))
+            .must(Must::RefuseNoGood)
+            .must(Must::LeaseAllOthers)
+    };
+    vec![
+        Workload::new("steady-shards", "clients at half their rate up to all of it, eight shards")
+            .shards(8)
+            .crowd(Crowd::good(13))
+            .must(Must::RefuseNoGood),
+        loses_one("shard-down-4", "one shard of eight does not answer for 20 s", 4)
+            .seconds(45)
+            .fault(secs(10), down(Outage::CallsLost))
+            .must(Must::ExceedElsewhere(5.0))
+            .must(Must::Exceed(20.0)),
+        loses_one("shard-down-16", "the same on sixteen nodes, and nobody listens there", 16)
+            .seconds(45)
+            .fault(secs(10), down(Outage::Refused))
+            .must(Must::ExceedElsewhere(9.0))
+            // What it is on as many nodes when all of the store is away.
+            .must(Must::Exceed(45.0)),
     ]
 }
 

@@ -23,8 +23,7 @@ pub(crate) struct Ends<'a> {
 }
 
 impl<'a> Ends<'a> {
-    pub(crate) fn new(mut caller: Connection, listener: &'a mut Connection) -> Self {
-        let timed = Timed::load(&mut caller);
+    pub(crate) fn new(timed: Timed, caller: Connection, listener: &'a mut Connection) -> Self {
         let mut listener = listener.as_pubsub();
         listener.psubscribe("test:v1:*").unwrap();
         listener.subscribe(ROUND).unwrap();

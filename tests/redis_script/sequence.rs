@@ -38,7 +38,7 @@ enum Kind {
     Usual,
     /// Six hundred keys, low at once.
     Wide,
-    /// Hardly a node calls twice, on keys that outlive them.
+    /// Hardly a node calls twice, on a key that outlives them.
     Crowd,
 }
 
@@ -89,14 +89,15 @@ impl Sequence {
         let mut random = Rng::with_seed(seed);
         let kind = match random.u32(..200) {
             0 => Kind::Wide,
-            1..=3 => Kind::Crowd,
+            1..=2 => Kind::Crowd,
             _ => Kind::Usual,
         };
         let (keys, turns) = match kind {
             Kind::Wide => (600, 5..15),
-            Kind::Crowd => (2, 60..80),
+            Kind::Crowd => (1, 120..160),
             Kind::Usual if random.u32(..20) == 0 => (50, 5..20),
-            Kind::Usual => (random.usize(1..14), 5..40),
+            Kind::Usual if random.u32(..4) == 0 => (random.usize(1..14), 20..41),
+            Kind::Usual => (random.usize(1..14), 5..25),
         };
         let keys = (0..keys).map(|_| {
             let grant = match kind {

@@ -25,12 +25,16 @@ pub(crate) fn questions(sequence: &Sequence) -> Vec<Cmd> {
     let names = sequence.names();
     let buckets = sequence.keys().map(|key| names.bucket(key));
     let hashes = [names.shard()].into_iter().chain(buckets);
-    hashes.map(|name| cmd("HGETALL").arg(name).to_owned()).collect()
+    let lists =
+        [cmd("ZCARD").arg(names.low()).to_owned(), cmd("HLEN").arg(names.lows()).to_owned()];
+    let hashes = hashes.map(|name| cmd("HGETALL").arg(name).to_owned());
+    lists.into_iter().chain(hashes).collect()
 }
 
 pub(crate) fn check(sequence: &Sequence, answers: &[Value]) {
     let hash = |value: &Value| Fields::from_redis_value_ref(value).unwrap();
-    let (shard, buckets) = answers.split_first().unwrap();
+    let [noted, levels, shard, buckets @ ..] = answers else { panic!("{answers:?}") };
+    assert_eq!(noted, levels, "keys that are low and their levels");
     let store = sequence.store();
     let shard = hash(shard);
     let now = text(&shard["now"]);

@@ -1,7 +1,7 @@
-//! The script with a wall clock that a test sets, and both stores side by side.
+//! The script with a wall clock that a test sets.
 
 use redis::{Arg, Cmd, Connection, Value, cmd};
-use tollgate::quota::protocol::Call;
+use tollgate::quota::protocol::{Call, Reply};
 use tollgate::quota::redis::script::{SOURCE, Script};
 
 /// Where the script reads the wall clock.
@@ -13,14 +13,21 @@ const SAID_LINE: &str = "local time = { ARGV[9], ARGV[10] }\n";
 /// The script under test.
 pub(crate) struct Timed {
     pub(crate) script: Script,
-    sha1: String,
+    pub(crate) sha1: String,
 }
 
 impl Timed {
     /// Loads it.
     pub(crate) fn load(connection: &mut Connection) -> Self {
+        Self::load_but(connection, ("", ""))
+    }
+
+    /// Loads it with one place of it changed.
+    pub(crate) fn load_but(connection: &mut Connection, (place, other): (&str, &str)) -> Self {
         assert_eq!(SOURCE.matches(TIME_LINE).count(), 1);
+        assert!(place.is_empty() || SOURCE.matches(place).count() == 1, "{place}");
         let source = SOURCE.replace(TIME_LINE, SAID_LINE);
+        let source = if place.is_empty() { source } else { source.replace(place, other) };
         let sha1 = cmd("SCRIPT").arg("LOAD").arg(source).query(connection).unwrap();
         Self { script: Script::new("test", false), sha1 }
     }
@@ -39,14 +46,9 @@ impl Timed {
         timed
     }
 
-    pub(crate) fn answer(
-        &self,
-        connection: &mut Connection,
-        shard: u16,
-        call: &Call,
-        wall_us: u64,
-    ) -> tollgate::quota::protocol::Reply {
-        let answer: Value = self.call(shard, call, wall_us).query(connection).unwrap();
+    /// The same, answered.
+    pub(crate) fn reply(&self, connection: &mut Connection, call: &Call, wall_us: u64) -> Reply {
+        let answer: Value = self.call(0, call, wall_us).query(connection).unwrap();
         self.script.read(&answer, call.reports.len()).unwrap()
     }
 }

@@ -117,6 +117,32 @@ impl Message {
         answer.with(39, code)
     }
 
+    /// The text of one field of a message, without a look at what stands behind it; `None` when it
+    /// is not there.
+    #[track_caller]
+    pub fn peek(bytes: &[u8], wanted: u8) -> Option<&str> {
+        let text = |bytes| std::str::from_utf8(bytes).expect("ASCII");
+        let word = |at: usize| u64::from_str_radix(text(&bytes[at..at + 16]), 16).unwrap();
+        let first = word(4);
+        let (second, mut at) = if first >> 63 == 1 { (word(20), 36) } else { (0, 20) };
+        let bitmap = u128::from(first) << 64 | u128::from(second);
+        let has = |field: u8| bitmap >> (128 - u32::from(field)) & 1 == 1;
+        for field in (2..=wanted).filter(|field| has(*field)) {
+            let length = match prefix_digits(field) {
+                0 => fixed_chars(field),
+                digits => {
+                    at += digits;
+                    text(&bytes[at - digits..at]).parse().unwrap()
+                }
+            };
+            if field == wanted {
+                return Some(text(&bytes[at..at + length]));
+            }
+            at += length;
+        }
+        None
+    }
+
     pub fn encode(&self) -> Vec<u8> {
         self.encode_as(Layout::Hex)
     }

@@ -23,6 +23,7 @@ pub mod framing;
 pub mod header;
 pub mod host;
 pub mod house;
+pub mod load;
 pub mod luhn;
 pub mod message;
 pub mod peer;
@@ -30,7 +31,9 @@ pub mod process;
 pub mod proxy;
 pub mod redis;
 pub mod simulated;
+pub mod store_house;
 pub mod temp_dir;
+pub mod under_load;
 
 use std::time::Duration;
 

@@ -84,7 +84,8 @@ impl Bucket {
     ///
     /// A node that has answered itself has refilled and refused as the store would have: what it
     /// spent meanwhile is settled, and only its level counts. So does that of a node the store does
-    /// not know, for what it spent may have been charged to a bucket that is lost.
+    /// not know, or of which it has forgotten what it had acknowledged, as a replica has that was behind
+    /// its master: what was charged to a bucket that is lost shows in the level that was told then.
     pub(super) fn charge(&mut self, node: NodeId, report: &Report, now_us: u64) -> Option<Outcome> {
         let row = self.rows.get(&node);
         if row.is_some_and(|row| row.boot > report.boot) {
@@ -96,14 +97,15 @@ impl Bucket {
         let cap = report.cap as f64;
         let mut level = self.refilled(report.rate, cap, now_us);
         let mut rate_sum = self.rate_sum_at(now_us);
-        let known = row.map_or(report.charged, |row| row.spent);
+        let has_forgotten = row.is_none_or(|row| row.spent < report.charged);
+        let known = row.map_or(report.charged, |row| row.spent.max(report.charged));
         let spent = report.spent.saturating_sub(known).max(0) as f64;
         if !report.local {
             level -= spent;
             rate += spent / SHARE_TAU_S;
             rate_sum += spent / SHARE_TAU_S;
         }
-        if row.is_none() || (report.local && spent > 0.0) {
+        if has_forgotten || (report.local && spent > 0.0) {
             level = level.min(report.level as f64);
         }
         // Debt beyond one burst is forgiven.

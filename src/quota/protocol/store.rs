@@ -51,8 +51,8 @@ impl Store {
     /// A report that no cell can have sent changes nothing, and is answered with the lease that
     /// leaves its cell as it was. So is a report of an incarnation that another has followed.
     pub fn call(&mut self, call: &Call, wall_us: u64) -> Answer {
-        let heard_us = self.nodes.get(&call.node).copied();
-        let now_us = self.clock.go_on(wall_us, call.elapsed_us, heard_us);
+        let own_us = call.elapsed_us.map(|elapsed| call.since.time_us.saturating_add(elapsed));
+        let now_us = self.clock.go_on(wall_us, own_us);
         self.nodes.retain(|_, heard_us| now_us.saturating_sub(*heard_us) <= SILENT_US);
         self.nodes.insert(call.node, now_us);
         let mut news = Vec::new();
@@ -190,6 +190,11 @@ mod tests {
         }
     }
 
+    /// Where a node has read to that was answered at the start.
+    fn at_start() -> Since {
+        Since { time_us: START_US, after: None }
+    }
+
     fn leaving(call: Call) -> Call {
         Call { leave: true, ..call }
     }
@@ -224,7 +229,7 @@ mod tests {
         for set_us in [START_US + HOUR_US, START_US - HOUR_US] {
             let mut store = Store::new();
             store.call(&call(1, &[report(1, 40)]), START_US);
-            store.call(&call(1, &[]), set_us);
+            store.call(&Call { since: at_start(), ..call(1, &[]) }, set_us);
             assert_eq!(store.level(key(1)), Some(12 * TOKEN + TOKEN / 2));
             store.call(&call(1, &[]), set_us + 100_000);
             assert_eq!(store.level(key(1)), Some(15 * TOKEN));
@@ -235,15 +240,43 @@ mod tests {
     fn nodes_that_call_around_a_set_clock_do_not_each_refill_their_tick() {
         let mut store = Store::new();
         store.call(&call(1, &[report(1, 40)]), START_US);
-        store.call(&call(2, &[]), START_US + 50_000);
-        // Each has seen a tick pass since it was heard, and the second calls 50 ms after the first.
-        store.call(&call(1, &[]), START_US + HOUR_US);
-        store.call(&call(2, &[]), START_US - HOUR_US);
+        let since = store.call(&call(2, &[]), START_US + 50_000).reply.since;
+        store.call(&Call { since: at_start(), ..call(1, &[]) }, START_US + HOUR_US);
+        store.call(&Call { since, ..call(2, &[]) }, START_US - HOUR_US);
         assert_eq!(store.now_us(), START_US + 150_000);
         assert_eq!(store.level(key(1)), Some(13 * TOKEN + 3 * TOKEN / 4));
-        // A node that the store has never heard has its time added.
-        store.call(&call(3, &[]), START_US + HOUR_US);
-        assert_eq!(store.now_us(), START_US + 250_000);
+        // One whose last answer was longer ago knows of no later time.
+        store.call(&Call { since: at_start(), ..call(3, &[]) }, START_US + HOUR_US);
+        assert_eq!(store.now_us(), START_US + 150_000);
+    }
+
+    /// The old master is spent from and answers for seconds while the replica is the master already.
+    #[test]
+    fn a_replica_that_is_behind_by_seconds_goes_on_from_what_nodes_were_told() {
+        let mut store = Store::new();
+        store.call(&call(1, &[report(1, 40)]), START_US);
+        let mut replica = store.clone();
+        let mut since = at_start();
+        let mut last = report(1, 40);
+        for tick in 1..=30 {
+            let call = Call { since, ..call(1, &[last]) };
+            let reply = store.call(&call, START_US + tick * 100_000).reply;
+            let lease = reply.leases[0].unwrap();
+            since = reply.since;
+            let spent = last.spent + 2 * TOKEN;
+            last = Report { spent, charged: lease.charged, level: lease.level - 2 * TOKEN, ..last };
+        }
+        let next = Call { since, ..call(1, &[last]) };
+        let wall_us = START_US + 3_100_000;
+        let kept = store.call(&next, wall_us).reply.leases[0].unwrap();
+        let taken_over = replica.call(&next, wall_us + HOUR_US).reply.leases[0].unwrap();
+        // Less by the refill since the last lease, which the node has not seen.
+        assert!(
+            (0..=3 * TOKEN).contains(&(kept.level - taken_over.level)),
+            "{kept:?} {taken_over:?}"
+        );
+        assert_eq!(taken_over.charged, last.spent);
+        assert_eq!(replica.now_us(), wall_us);
     }
 
     #[test]
@@ -274,7 +307,7 @@ mod tests {
     fn a_node_that_is_silent_for_ten_minutes_is_forgotten() {
         let mut store = Store::new();
         store.call(&call(1, &[]), START_US);
-        let after = |us| Call { elapsed_us: Some(us), ..call(2, &[]) };
+        let after = |us| Call { elapsed_us: Some(us), since: at_start(), ..call(2, &[]) };
         store.call(&after(SILENT_US), START_US + SILENT_US);
         assert_eq!(store.nodes.len(), 2);
         store.call(&after(1), START_US + SILENT_US + 1);
@@ -342,7 +375,7 @@ mod tests {
             store.call(&call(1, &[report(number, 1)]), START_US + number);
         }
         assert_eq!(store.keys().count(), 1_000);
-        let idle = |us| Call { elapsed_us: Some(us), ..call(1, &[]) };
+        let idle = |us| Call { elapsed_us: Some(us), since: at_start(), ..call(1, &[]) };
         store.call(&idle(11 * SECOND_US), START_US + 11 * SECOND_US);
         assert_eq!(store.level(key(999)), None, "an expired key is gone before it is removed");
         assert_eq!(store.rows(key(999)).count(), 0);

@@ -71,8 +71,18 @@ struct Condition {
     /// Failures since the last answer.
     failures: u32,
     last: Option<Fault>,
-    /// What was said of it last, and since when; `None` while all is well.
-    said: Option<(Fault, Moment)>,
+    /// What was said of it; `None` while all is well.
+    said: Option<Said>,
+}
+
+/// An outage, as far as it was said. Each fault is said once: while a master is gone, those who name it
+/// and it itself fail in turn.
+#[derive(Clone, Copy, Debug)]
+struct Said {
+    since: Moment,
+    last: Fault,
+    /// A bit for each fault.
+    faults: u32,
 }
 
 /// The last calls, in two spans: one that is whole and one that grows.
@@ -156,8 +166,8 @@ impl Health {
         let Some(mut condition) = self.shard(shard) else { return };
         condition.up = true;
         condition.failures = 0;
-        if let Some((fault, since)) = condition.said.take() {
-            let (lost_for, was) = (now.since(since), fault.name());
+        if let Some(said) = condition.said.take() {
+            let (lost_for, was) = (now.since(said.since), said.last.name());
             info!(shard, ?lost_for, was, "the store answers again");
         }
     }
@@ -179,9 +189,10 @@ impl Health {
             return;
         }
         condition.up = false;
-        if condition.said.is_none_or(|(said, _)| said != fault) {
-            let since = condition.said.map_or(now, |(_, since)| since);
-            condition.said = Some((fault, since));
+        let bit = 1 << fault as u32;
+        let said = condition.said.get_or_insert(Said { since: now, last: fault, faults: 0 });
+        if said.faults & bit == 0 {
+            *said = Said { last: fault, faults: said.faults | bit, ..*said };
             let advice = fault.advice();
             warn!(shard, fault = fault.name(), detail, "the store fails: {advice}");
         }

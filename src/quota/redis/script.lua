@@ -37,6 +37,7 @@ local ROW, ROW_BYTES = '<dddd', 32          -- boot, spent, rate, at
 local NAME_BYTES = 49                       -- of a key, as it stands at the end of its KEYS and in low
 
 local STEP_US = 500000         -- more than TIME goes on by itself from call to call
+local AHEAD_US = 3600000000     -- a node is believed to know of a time that is so much later
 local LIVE_US = 1500000        -- a node that was heard less long ago is live
 local SILENT_US = 600000000    -- a node or row that was not heard for longer is forgotten
 local DIGEST_AGE_US = 300000   -- how long a digest tells of a key
@@ -85,17 +86,18 @@ for i = 1, #fields, 2 do
     end
 end
 
--- The shard's time goes on by TIME. Where TIME was set, the node's own time stands in for it, from
--- when the node was last heard: so two nodes that call around a step do not both add their tick.
+-- The shard's time goes on by TIME. Where TIME was set, the time stands in that the node makes it: when
+-- it was last answered, and what its own clock has gone on since. So two nodes that call around a step
+-- do not both add their tick, and a replica that has lost what its master answered loses no time.
 local time = redis.call('TIME')
 local wall = time[1] * 1000000 + time[2]
 local now = wall
-if clock and last_wall then
+if last_wall and clock and clock >= 0 and clock < 2 ^ 53 then
     local by = wall - last_wall
     if by >= 0 and by <= STEP_US then
         now = clock + by
     elseif elapsed then
-        now = heard[node] and max(clock, heard[node] + elapsed) or clock + elapsed
+        now = max(clock, min(since + elapsed, clock + AHEAD_US))
     else
         now = clock + max(by, 0)
     end
@@ -182,7 +184,7 @@ local function charge(key, rate, cap, boot, spent, charged, level, is_local)
         if row_boot > boot then return level, spent, 0 end
         -- What a node spends goes on when its cell is made again; its counter does not.
         own_rate = row_rate * exp(-max(now - row_at, 0) / (SHARE_TAU_S * 1e6))
-        if row_boot == boot then known, known_spent = true, row_spent end
+        if row_boot == boot then known, known_spent = row_spent >= charged, max(row_spent, charged) end
     else
         rows = rows + 1
     end
@@ -197,6 +199,8 @@ local function charge(key, rate, cap, boot, spent, charged, level, is_local)
         own_rate = own_rate + new / SHARE_TAU_S
         rate_sum = rate_sum + new / SHARE_TAU_S
     end
+    -- Of a node that the shard does not know, or of which it has forgotten what it had acknowledged (a
+    -- replica that was behind its master), the level counts that it was told then.
     if not known or (is_local and new > 0) then
         bucket_level = min(bucket_level, level)
     end
@@ -277,7 +281,8 @@ if lows_noted > 0 or #noted > 0 then
     end
     if #names == DIGEST_MAX then
         next_after = names[DIGEST_MAX]
-        next_since = tonumber(call('ZSCORE', low, next_after))
+        -- A time to come is of an earlier life of the store, or of somebody else.
+        next_since = min(tonumber(call('ZSCORE', low, next_after)), now)
         -- What is noted at this very time from here on could fall among those already told.
         if next_since == now then next_now = now + 1 end
     end

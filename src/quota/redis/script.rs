@@ -44,7 +44,7 @@ impl Script {
         Self {
             namespace: namespace.to_owned(),
             publish: if sharded { "SPUBLISH" } else { "PUBLISH" },
-            sha1: sha1_smol::Sha1::from(SOURCE).digest().to_string(),
+            sha1: redis::Script::new(SOURCE).get_hash().to_owned(),
         }
     }
 
@@ -88,7 +88,8 @@ impl Script {
     pub fn permissions(&self) -> String {
         let spublish = if self.is_sharded() { " +spublish" } else { "" };
         let any = Names::pattern(&self.namespace);
-        format!("~{any} &{any} {COMMANDS}{spublish}")
+        // Without the reset a user of Redis 6.2 has every channel.
+        format!("~{any} resetchannels &{any} {COMMANDS}{spublish}")
     }
 
     fn is_sharded(&self) -> bool {
@@ -223,7 +224,7 @@ mod tests {
             assert!(COMMANDS.split(' ').any(|word| word == allowed), "{command}");
         }
         let plain = Script::new("t", false).permissions();
-        assert!(plain.starts_with("~t:v1:* &t:v1:* +eval +evalsha "), "{plain}");
+        assert!(plain.starts_with("~t:v1:* resetchannels &t:v1:* +eval "), "{plain}");
         assert!(plain.ends_with(" +publish"), "{plain}");
         assert!(Script::new("t", true).permissions().ends_with(" +publish +spublish"));
     }

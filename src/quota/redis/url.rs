@@ -83,11 +83,18 @@ pub enum UrlFault {
 const PORT: u16 = 6_379;
 const SENTINEL_PORT: u16 = 26_379;
 
-/// Reads one address.
+/// Reads an address, or several that differ in their hosts alone: `redis-cluster://one:7000,two:7000`.
 ///
 /// # Errors
-/// When it cannot be used.
-pub fn parse(text: &str) -> Result<Said, UrlFault> {
+/// When one of them cannot be used.
+pub fn parse(text: &str) -> Result<Vec<Said>, UrlFault> {
+    let Some((scheme, rest)) = text.split_once("://") else { return Ok(vec![parse_one(text)?]) };
+    let end = rest.find('/').unwrap_or(rest.len());
+    let (hosts, path) = rest.split_at_checked(end).ok_or(UrlFault::Malformed)?;
+    hosts.split(',').map(|host| parse_one(&format!("{scheme}://{host}{path}"))).collect()
+}
+
+fn parse_one(text: &str) -> Result<Said, UrlFault> {
     let url = Url::parse(text).map_err(|_| UrlFault::Malformed)?;
     if !url.username().is_empty() || url.password().is_some() {
         return Err(UrlFault::Login);
@@ -177,24 +184,28 @@ mod tests {
 
     fn found(texts: &[&str]) -> Result<Deployment, UrlFault> {
         let said: Result<Vec<_>, _> = texts.iter().map(|text| parse(text)).collect();
-        deployment(&said?)
+        deployment(&said?.concat())
+    }
+
+    fn only(text: &str) -> Result<Said, UrlFault> {
+        parse(text).map(|mut said| said.remove(0))
     }
 
     #[test]
     fn one_address_is_a_server_with_the_usual_port_and_database() {
-        let said = parse("redis://quota.example").unwrap();
+        let said = only("redis://quota.example").unwrap();
         let address = tcp("quota.example", 6_379);
         assert_eq!(said, Said { address, kind: Kind::Server, tls: false, database: 0 });
-        let said = parse("rediss://[::1]:7000/3").unwrap();
+        let said = only("rediss://[::1]:7000/3").unwrap();
         assert_eq!((said.address, said.tls, said.database), (tcp("::1", 7_000), true, 3));
     }
 
     #[test]
     fn a_socket_of_this_machine_is_a_path() {
-        let said = parse("unix:///run/redis/redis.sock").unwrap();
+        let said = only("unix:///run/redis/redis.sock").unwrap();
         assert_eq!(said.address, Address::Unix("/run/redis/redis.sock".into()));
-        assert_eq!(parse("unix:///run/redis.sock?db=2").unwrap().database, 2);
-        assert_eq!(parse("unix://"), Err(UrlFault::Malformed));
+        assert_eq!(only("unix:///run/redis.sock?db=2").unwrap().database, 2);
+        assert_eq!(only("unix://"), Err(UrlFault::Malformed));
     }
 
     #[test]
@@ -215,13 +226,14 @@ mod tests {
         assert_eq!(found(&["redis-cluster://one:7000", "redis-cluster://two"]), cluster);
         assert_eq!(found(&["redis://one/1", "redis://two/1"]), Err(UrlFault::ClusterDatabase));
         assert_eq!(found(&["redis://one", "rediss://two"]), Err(UrlFault::Mixed));
+        assert_eq!(found(&["redis-cluster://one:7000,two"]), cluster);
         assert_eq!(found(&[]), Err(UrlFault::Nothing));
     }
 
     #[test]
     fn an_address_with_a_password_is_refused_and_not_quoted() {
         for text in ["redis://:hush@one", "redis://gate:hush@one", "redis://gate@one"] {
-            let fault = parse(text).unwrap_err();
+            let fault = only(text).unwrap_err();
             assert_eq!(fault, UrlFault::Login);
             assert!(!fault.to_string().contains("hush"));
         }
@@ -238,7 +250,7 @@ mod tests {
             ("redis-cluster://one/1", UrlFault::ClusterDatabase),
         ];
         for (text, fault) in faults {
-            assert_eq!(parse(text), Err(fault), "{text}");
+            assert_eq!(only(text), Err(fault), "{text}");
         }
     }
 

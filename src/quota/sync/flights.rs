@@ -7,7 +7,7 @@ use crate::clock::Moment;
 use crate::limits::Place;
 
 /// So many lists are kept for later.
-const ROOMS_MAX: usize = 8;
+const ROOMS_MAX: usize = 64;
 
 /// A call under way.
 #[derive(Debug)]

@@ -4,9 +4,10 @@
 use std::time::Duration;
 
 use tollgate::clock::Moment;
-use tollgate::quota::protocol::{Call, Low, Reply, Store};
+use tollgate::quota::protocol::{Low, Reply};
+use tollgate::quota::sync;
 
-use crate::cluster::leased::Leased;
+use crate::cluster::leased::{LeaseStore, Leased};
 use crate::cluster::node::{Asked, Node, Outgoing, Start};
 
 /// How often it reports.
@@ -20,7 +21,7 @@ pub(crate) struct TimerOnly {
 }
 
 impl Node for TimerOnly {
-    type Store = Store;
+    type Store = LeaseStore;
 
     fn start(start: &Start<'_>, now: Moment) -> Self {
         Self { node: Leased::start(start, now), reported: now }
@@ -34,7 +35,7 @@ impl Node for TimerOnly {
         self.node.due()
     }
 
-    fn turn(&mut self, now: Moment, out: &mut Vec<Outgoing<Call>>) {
+    fn turn(&mut self, now: Moment, out: &mut Vec<Outgoing<sync::Outgoing>>) {
         // What is urgent waits for the timer like everything else.
         if now.since(self.reported) >= EACH {
             self.reported = now;
@@ -53,7 +54,7 @@ impl Node for TimerOnly {
 
     fn hear(&mut self, _now: Moment, _push: &Vec<Low>) {}
 
-    fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing<Call>>) {
+    fn leave(&mut self, now: Moment, out: &mut Vec<Outgoing<sync::Outgoing>>) {
         self.node.leave(now, out);
     }
 }

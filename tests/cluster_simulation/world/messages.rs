@@ -61,7 +61,8 @@ impl<N: Node> World<'_, N> {
 
     /// A call reaches the store.
     pub(super) fn called(&mut self, by: Life, number: u64, call: CallOf<N>) {
-        match self.store.outage {
+        let outage = self.store.outage(&call);
+        match outage {
             Some(Outage::CallsLost) => return self.outcome.count("call found no store"),
             Some(Outage::Refused) => {
                 self.outcome.count("call refused");
@@ -75,7 +76,7 @@ impl<N: Node> World<'_, N> {
         }
         self.outcome.key_syncs += <N::Store as Store>::keys(&call) as u64;
         let (reply, push) = self.store.call(&call, self.now);
-        if self.store.outage.is_some() {
+        if outage.is_some() {
             return self.outcome.count("answer lost");
         }
         self.outcome.count("call answered");
@@ -96,7 +97,7 @@ impl<N: Node> World<'_, N> {
         let now = self.now;
         if let Some(process) = self.process(who) {
             process.node.answer(process.clock.shows(now), number, reply);
-            if !process.is_open {
+            if !process.is_open && process.node.has_heard() {
                 self.opens(who);
             }
         }

@@ -144,6 +144,7 @@ impl<'a, N: Node> World<'a, N> {
             limits: &self.limits,
             rules: &self.rules,
             nodes: self.workload.nodes,
+            shards: self.workload.shards,
             seed: self.random.u64(..),
         };
         let node = N::start(&start, showed);

@@ -5,6 +5,7 @@ use tollgate::traffic::{Bin, Class, LinkId, Operation, Traffic};
 use super::{Event, World};
 use crate::cluster::limit::{Limit, at, merchant};
 use crate::cluster::node::{Asked, Node};
+use crate::cluster::outcome::Unleased;
 use crate::cluster::process::{Deed, Life, Request};
 use crate::cluster::source::Source;
 
@@ -47,15 +48,25 @@ impl<N: Node> World<'_, N> {
 
     pub(super) fn decides(&mut self, who: Life, request: Request) {
         let Request { source, arrived, ideal } = request;
-        let (now, asked) = (self.now, self.asked[source]);
+        let (now, asked, lost) = (self.now, self.asked[source], self.workload.lost_shard());
         let Some(process) = self.process(who) else { return };
-        let admitted = process.node.decide(&asked, process.clock.shows(now));
+        let shown = process.clock.shows(now);
+        let admitted = process.node.decide(&asked, shown);
+        let of_lost = lost.is_some_and(|lost| process.node.shard(&asked) == lost);
+        if lost.is_some() && !process.node.is_leased(&asked, shown) {
+            let Unleased { lost_good, lost_other, elsewhere } = &mut self.outcome.unleased;
+            *match (of_lost, self.senders[source].source.is_good) {
+                (true, true) => lost_good,
+                (true, false) => lost_other,
+                (false, _) => elsewhere,
+            } += 1;
+        }
         let source = &self.senders[source].source;
         self.outcome.requests += 1;
         self.outcome.disagreements += u64::from(admitted != ideal);
         self.outcome.good += u64::from(source.is_good);
         if admitted {
-            self.score.ours(source, arrived, now);
+            self.score.ours(source, arrived, (now, of_lost));
             let process = self.places[who.place].as_mut().unwrap();
             for (place, limit) in self.limits.iter().enumerate() {
                 let keys = at(&mut process.taken, place, |_| Vec::new());

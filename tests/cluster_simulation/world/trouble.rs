@@ -31,6 +31,7 @@ impl<N: Node> World<'_, N> {
         let mut whom = None;
         match fault {
             Fault::StoreDown { how, .. } => self.store.outage = Some(how),
+            Fault::ShardDown { shard, how, .. } => self.store.shard_outage = Some((shard, how)),
             Fault::StoreFailsOver { .. } => {
                 self.store.outage = Some(Outage::CallsLost);
             }
@@ -61,6 +62,7 @@ impl<N: Node> World<'_, N> {
     pub(super) fn ends(&mut self, number: usize, whom: Option<Life>) {
         match self.workload.faults[number].1 {
             Fault::StoreDown { .. } => self.store.outage = None,
+            Fault::ShardDown { .. } => self.store.shard_outage = None,
             Fault::StoreFailsOver { .. } => {
                 self.store.outage = None;
                 self.store.fail_over();

@@ -9,6 +9,7 @@
 
 pub mod certificates;
 pub mod cluster;
+pub mod ledger;
 pub mod plan;
 pub mod port;
 pub mod relay;
