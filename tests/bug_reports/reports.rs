@@ -19,7 +19,7 @@ const IDS: [&str; 74] = [
 ];
 
 /// How many of them wait, and for what. Who builds it takes its number away, and plays them.
-const WAITING: [(&str, usize); 3] = [("store", 14), ("replay", 2), ("reload", 3)];
+const WAITING: [(&str, usize); 3] = [("store", 2), ("replay", 2), ("reload", 3)];
 
 pub static REPORTS: LazyLock<Reports> =
     LazyLock::new(|| Reports::read(include_str!("../../fixtures/bug_reports/reports.toml")));

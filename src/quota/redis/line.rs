@@ -55,6 +55,7 @@ struct State {
     open: Option<Open>,
     /// Where the shard was said to be, by whoever it was asked of.
     follow: Option<(Address, bool)>,
+    /// By which a call went nowhere, since the last answer.
     redirections: u32,
     answered: bool,
 }
@@ -150,12 +151,12 @@ impl Line {
             Ok(Err(error)) => {
                 let (fault, consequence) = consequence(&error);
                 self.fail(fault, &error.to_string(), now);
-                self.follow_up(generation, consequence);
+                self.follow_up(generation, fault, consequence);
                 None
             }
             Err(_) => {
                 self.fail(Fault::Timeout, "no answer", now);
-                self.follow_up(generation, Consequence::Reconnect);
+                self.follow_up(generation, Fault::Timeout, Consequence::Reconnect);
                 None
             }
         }
@@ -207,18 +208,23 @@ impl Line {
         Some(reply)
     }
 
-    fn follow_up(&self, generation: u64, consequence: Consequence) {
-        let follow = match consequence {
-            Consequence::SendScript | Consequence::Stay => return,
-            Consequence::Reconnect => None,
-            Consequence::Follow { address, asking } => Some((address, asking)),
-        };
+    fn follow_up(&self, generation: u64, fault: Fault, consequence: Consequence) {
         let mut state = self.state();
+        let (stays, follow) = match consequence {
+            Consequence::SendScript | Consequence::Stay => (true, None),
+            Consequence::Reconnect => (false, None),
+            Consequence::Follow { address, asking } => (false, Some((address, asking))),
+        };
         // What an older connection has to say of itself is known.
-        if state.generation == generation && state.open.take().is_some() {
-            if follow.is_some() {
-                state.redirections = state.redirections.saturating_add(1);
-            }
+        if state.generation != generation || state.open.is_none() {
+            return;
+        }
+        // One that leads nowhere, or says to wait, counts as well: it may go on.
+        if fault.is_redirection() {
+            state.redirections = state.redirections.saturating_add(1);
+        }
+        if !stays {
+            state.open = None;
             state.follow = follow;
             self.broken.notify_one();
         }

@@ -63,6 +63,8 @@ struct Switches {
     delay: Duration,
     /// So many answers to scripts are lost, each with its connection.
     losses: usize,
+    /// The same for those scripts alone that report a key.
+    report_losses: usize,
     /// Who connects is turned away.
     refuses: bool,
     /// Nothing passes either way.
@@ -124,6 +126,11 @@ impl Relay {
         self.switch(|switches| switches.losses = count);
     }
 
+    /// The same for the next `count` scripts of tollgate that report a key.
+    pub fn lose_answers_to_reports(&self, count: usize) {
+        self.switch(|switches| switches.report_losses = count);
+    }
+
     /// Whether who connects is turned away at once. Connections that there are stay.
     pub fn refuse(&self, refuses: bool) {
         self.switch(|switches| switches.refuses = refuses);
@@ -144,6 +151,13 @@ impl Relay {
     pub fn fail_next_scripts(&self, count: usize, line: &str) {
         assert!(line.starts_with('-') && !line.contains('\n'), "an error line: {line}");
         self.switch(|switches| switches.fault = Some((line.to_owned(), count)));
+    }
+
+    /// From now on scripts are not run, but answered with this, which is no error: the first line of a
+    /// value and more.
+    pub fn answer_scripts(&self, value: &str) {
+        assert!(!value.starts_with('-') && !value.ends_with('\n'), "a value: {value}");
+        self.switch(|switches| switches.fault = Some((value.to_owned(), usize::MAX)));
     }
 
     /// No misbehaviour any more.
@@ -255,10 +269,14 @@ impl Shared {
     }
 
     /// Whether the answer to a script is to be lost.
-    fn loses(&self) -> bool {
+    fn loses(&self, reports: bool) -> bool {
         let mut switches = self.switches();
-        let Some(left) = switches.losses.checked_sub(1) else { return false };
-        switches.losses = left;
+        let Switches { losses, report_losses, .. } = &mut *switches;
+        let left = if reports && *report_losses > 0 { report_losses } else { losses };
+        if *left == 0 {
+            return false;
+        }
+        *left -= 1;
         self.seen().losses += 1;
         true
     }

@@ -44,9 +44,15 @@ struct State {
 /// The answer to one command.
 enum Expected {
     /// The server's. It may be one that is lost.
-    Servers { is_script: bool },
+    Servers { script: Option<Script> },
     /// The relay's.
     Own(Vec<u8>),
+}
+
+/// What is to be known of a script.
+struct Script {
+    /// It has more keys than those of a shard.
+    reports: bool,
 }
 
 /// Starts the threads of a connection.
@@ -104,7 +110,10 @@ impl Lane {
         match (subscribes, state.speaks_resp3) {
             (true, true) => {}
             (true, false) => state.is_raw = true,
-            (false, _) => state.expected.push_back(Expected::Servers { is_script }),
+            (false, _) => {
+                let script = is_script.then(|| Script { reports: resp::reports(&words) });
+                state.expected.push_back(Expected::Servers { script });
+            }
         }
         state.speaks_resp3 |= name == "HELLO" && words.get(1).is_some_and(|version| version == "3");
         true
@@ -130,8 +139,8 @@ impl Lane {
         let mut state = self.state();
         let is_answer = !state.is_raw && answer.first() != Some(&b'>');
         if is_answer
-            && let Some(Expected::Servers { is_script: true }) = state.expected.pop_front()
-            && self.shared.loses()
+            && let Some(Expected::Servers { script: Some(script) }) = state.expected.pop_front()
+            && self.shared.loses(script.reports)
         {
             return false;
         }

@@ -5,6 +5,14 @@ pub(super) const SCRIPTS: [&str; 3] = ["EVALSHA", "EVAL", "FCALL"];
 /// Commands after which a connection tells what it hears, in no order with what it is asked.
 pub(super) const SUBSCRIPTIONS: [&str; 3] = ["SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"];
 
+/// Keys of every call of tollgate, beside which there is one for each report.
+const SHARD_KEYS: usize = 3;
+
+/// Whether a script with these first words has a key to report.
+pub(super) fn reports(words: &[String]) -> bool {
+    words.get(2).and_then(|keys| keys.parse().ok()).is_some_and(|keys: usize| keys > SHARD_KEYS)
+}
+
 /// Where the first value of these bytes ends; `None` while it is not whole.
 pub(super) fn length(bytes: &[u8]) -> Option<usize> {
     let end = line_end(bytes)?;
