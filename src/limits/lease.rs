@@ -163,6 +163,9 @@ pub struct Leases {
     all: Valid,
     /// Of each shard, where the store has several.
     shards: OnceLock<Box<[Valid]>>,
+    /// Whether a decision may be more than one token of each limit, for whatever reason: one bit to ask
+    /// for all of them at once.
+    may_be_special: AtomicBool,
     nodes: AtomicU32,
     told: Told,
 }
@@ -203,10 +206,12 @@ struct Told {
 
 impl Leases {
     pub(super) fn new(terms: Option<Terms>) -> Self {
+        let may_be_lost = terms.is_some_and(|terms| terms.on_loss != OnLoss::Local);
         Self {
             terms,
             all: Valid::never(),
             shards: OnceLock::new(),
+            may_be_special: AtomicBool::new(may_be_lost),
             nodes: AtomicU32::new(1),
             told: Told::default(),
         }
@@ -223,6 +228,7 @@ impl Leases {
         if shards > 1 {
             // Who says it again says the same.
             let _ = self.shards.set((0..shards).map(|_| Valid::never()).collect());
+            self.expect_special();
         }
     }
 
@@ -268,7 +274,10 @@ impl Leases {
     /// A shard of the store has answered: the leases of its keys are valid until then, and all are
     /// leased among so many nodes. One task says so.
     pub fn renew(&self, shard: u16, until: Moment, nodes: u32) {
-        self.nodes.store(nodes.max(1), Relaxed);
+        // Gates read what is beside it at every decision.
+        if self.nodes.load(Relaxed) != nodes.max(1) {
+            self.nodes.store(nodes.max(1), Relaxed);
+        }
         let Some(shards) = self.shards.get() else { return self.all.extend(until) };
         if let Some(valid) = shards.get(usize::from(shard)) {
             valid.extend(until);
@@ -281,9 +290,16 @@ impl Leases {
         self.nodes.load(Relaxed)
     }
 
-    /// Whether there is anything that [`loss`](Self::loss) may say.
-    pub(super) fn may_be_lost(&self) -> bool {
-        self.terms.is_some_and(|terms| terms.on_loss != OnLoss::Local)
+    /// Whether a decision has to look closer: at what [`loss`](Self::loss) may say, at shards, or at what
+    /// somebody else expects.
+    #[inline]
+    pub(super) fn may_be_special(&self) -> bool {
+        self.may_be_special.load(Relaxed)
+    }
+
+    /// Some decisions are special whatever becomes of leases.
+    pub(super) fn expect_special(&self) {
+        self.may_be_special.store(true, Relaxed);
     }
 
     /// What is done instead of the usual: `None` when there is a valid lease, when there are no
