@@ -128,6 +128,8 @@ mod limits {
 }
 #[path = "../src/limits/cell.rs"]
 mod cell;
+#[path = "../src/limits/choice.rs"]
+mod choice;
 #[path = "../src/limits/grant.rs"]
 mod grant;
 #[path = "../src/limits/lease.rs"]

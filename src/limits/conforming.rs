@@ -66,11 +66,13 @@ impl<'a> Spent<'a> {
 }
 
 impl Policy {
-    /// Whether there is a special one among these limits, or no valid lease where the configuration asks
-    /// for more than that each node goes on by itself.
+    /// Whether there is a special one among these limits, or not every lease is valid where the others
+    /// count all the same, or where the configuration asks for more than that each node goes on by itself.
     pub(super) fn decides_specially(&self, asked: Asked, now: Moment) -> bool {
-        let lost = self.leases.loss(self.leases.is_valid(now));
-        lost.is_some() || !asked.among(self.special).is_nothing()
+        let leased = self.leases.is_valid(now);
+        (!leased && self.leases.are_divided())
+            || self.leases.loss(leased).is_some()
+            || !asked.among(self.special).is_nothing()
     }
 
     /// [`decide`](Self::decide) where there is something special, or not every key has a lease. Each

@@ -10,6 +10,7 @@ use std::time::Duration;
 use super::atomic::Ordering::{Acquire, Relaxed, Release, SeqCst};
 use super::atomic::{AtomicBool, AtomicU32, AtomicU64};
 use super::cell::Reach;
+pub use super::choice::{Hold, OnLoss};
 use super::grant::{Grant, ONE};
 use crate::clock::Moment;
 
@@ -41,55 +42,6 @@ impl Default for Terms {
             min_hold: 8 * ONE,
             sync_budget: 250_000,
             on_loss: OnLoss::default(),
-        }
-    }
-}
-
-/// What is done while no lease is valid, since the store does not answer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum OnLoss {
-    /// Each node goes on by its own buckets, which its sync keeps to its share of each rate.
-    #[default]
-    Local,
-    /// All that a limit would refuse is admitted, charged and counted.
-    Open,
-    /// A message that a limit applies to is refused, unless it may not be.
-    Closed,
-}
-
-impl OnLoss {
-    /// Every choice.
-    pub const ALL: [Self; 3] = [Self::Local, Self::Open, Self::Closed];
-
-    /// The name in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Local => "local",
-            Self::Open => "open",
-            Self::Closed => "closed",
-        }
-    }
-}
-
-/// How much of a bucket one node may spend before the store hears of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Hold {
-    /// Its part of the level, by the number of nodes.
-    #[default]
-    Share,
-    /// A whole burst: no node is ever held, and nodes together may admit a burst each at once.
-    Burst,
-}
-
-impl Hold {
-    /// Every choice.
-    pub const ALL: [Self; 2] = [Self::Share, Self::Burst];
-
-    /// The name in the configuration.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Share => "share",
-            Self::Burst => "burst",
         }
     }
 }
@@ -163,6 +115,9 @@ pub struct Leases {
     all: Valid,
     /// Of each shard, where the store has several.
     shards: OnceLock<Box<[Valid]>>,
+    /// Whether a decision may be more than one token of each limit, for whatever reason: one bit to ask
+    /// for all of them at once.
+    may_be_special: AtomicBool,
     nodes: AtomicU32,
     told: Told,
 }
@@ -203,10 +158,12 @@ struct Told {
 
 impl Leases {
     pub(super) fn new(terms: Option<Terms>) -> Self {
+        let may_be_lost = terms.is_some_and(|terms| terms.on_loss != OnLoss::Local);
         Self {
             terms,
             all: Valid::never(),
             shards: OnceLock::new(),
+            may_be_special: AtomicBool::new(may_be_lost),
             nodes: AtomicU32::new(1),
             told: Told::default(),
         }
@@ -223,6 +180,7 @@ impl Leases {
         if shards > 1 {
             // Who says it again says the same.
             let _ = self.shards.set((0..shards).map(|_| Valid::never()).collect());
+            self.expect_special();
         }
     }
 
@@ -268,7 +226,10 @@ impl Leases {
     /// A shard of the store has answered: the leases of its keys are valid until then, and all are
     /// leased among so many nodes. One task says so.
     pub fn renew(&self, shard: u16, until: Moment, nodes: u32) {
-        self.nodes.store(nodes.max(1), Relaxed);
+        // Gates read what is beside it at every decision.
+        if self.nodes.load(Relaxed) != nodes.max(1) {
+            self.nodes.store(nodes.max(1), Relaxed);
+        }
         let Some(shards) = self.shards.get() else { return self.all.extend(until) };
         if let Some(valid) = shards.get(usize::from(shard)) {
             valid.extend(until);
@@ -281,9 +242,16 @@ impl Leases {
         self.nodes.load(Relaxed)
     }
 
-    /// Whether there is anything that [`loss`](Self::loss) may say.
-    pub(super) fn may_be_lost(&self) -> bool {
-        self.terms.is_some_and(|terms| terms.on_loss != OnLoss::Local)
+    /// Whether a decision has to look closer: at what [`loss`](Self::loss) may say, at shards, or at what
+    /// somebody else expects.
+    #[inline]
+    pub(super) fn may_be_special(&self) -> bool {
+        self.may_be_special.load(Relaxed)
+    }
+
+    /// Some decisions are special whatever becomes of leases.
+    pub(super) fn expect_special(&self) {
+        self.may_be_special.store(true, Relaxed);
     }
 
     /// What is done instead of the usual: `None` when there is a valid lease, when there are no

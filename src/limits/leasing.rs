@@ -151,6 +151,7 @@ impl Policy {
 
 impl Limit {
     /// What the key that a message has here is to all nodes, whether it has a cell or not.
+    #[cold]
     pub(super) fn store_key_of(
         &self,
         traffic: &Traffic,

@@ -11,6 +11,7 @@
 mod ahead;
 mod atomic;
 pub mod cell;
+mod choice;
 mod conforming;
 pub mod finding;
 pub mod grant;

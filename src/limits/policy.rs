@@ -60,8 +60,6 @@ pub struct Policy {
     /// Those that make a decision more than one token of each: floors, and peaks of limits that are
     /// not enforced.
     pub(super) special: Asked,
-    /// There are some, or the store may be lost.
-    is_special: bool,
     pub(super) plan: Plan,
     /// So many keys of a limit in use lie far away.
     pub(super) far_keys: usize,
@@ -129,11 +127,13 @@ impl Policy {
         let shadow_peaks = limits.iter().enumerate();
         let shadow_peaks = shadow_peaks.filter(|(_, own)| own.part == Part::Peak && !own.enforces);
         let special = shadow_peaks.fold(floors, |all, (place, _)| all.and(place));
+        if !special.is_nothing() {
+            leases.expect_special();
+        }
         Ok(Self {
             rules: rules.into(),
             links: links.into(),
             limits,
-            is_special: !special.is_nothing() || leases.may_be_lost(),
             floors,
             special,
             plan: Plan::new(&in_order, links.len()),
@@ -166,7 +166,7 @@ impl Policy {
     /// [`decide`](Self::decide) with what was hashed of the message already.
     pub fn decide_with(&self, traffic: &Traffic, digests: &mut Digests, now: Moment) -> Decision {
         let asked = self.plan.of(traffic);
-        if self.is_special && self.decides_specially(asked, now) {
+        if self.leases.may_be_special() && self.decides_specially(asked, now) {
             self.decide_specially(asked, traffic, digests, now)
         } else if asked.len() <= FEW {
             self.decide_among::<FEW>(asked, traffic, digests, now)
@@ -206,10 +206,6 @@ impl Policy {
         now: Moment,
     ) -> Decision {
         let leased = self.leases.is_valid(now);
-        if !leased && self.leases.are_divided() {
-            // Other keys may be leased all the same.
-            return self.decide_specially(asked, traffic, digests, now);
-        }
         let mut met = [Met::NOTHING; N];
         for (limit, met) in self.those(asked).zip(&mut met) {
             *met = limit.meet(traffic, digests);
