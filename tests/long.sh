@@ -11,4 +11,5 @@ cargo test --release --locked --test cluster_simulation
 # One preemption more than in every run.
 TOLLGATE_LOOM_PREEMPTIONS=4 cargo test --release --locked --test cell_loom
 # It needs redis-server, which tests/run.sh installs.
-TOLLGATE_LONG=1 cargo test --release --locked --test redis_nodes --test redis_faults
+TOLLGATE_LONG=1 cargo test --release --locked --test redis_nodes --test redis_faults \
+    --test redis_cluster --test redis_sentinel

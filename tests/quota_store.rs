@@ -386,3 +386,35 @@ fn arbitrary_call() -> impl Strategy<Value = Call> {
         },
     )
 }
+
+/// The old master is spent from and answers for seconds while the replica is the master already.
+#[test]
+fn a_replica_that_is_behind_by_seconds_goes_on_from_what_nodes_were_told() {
+    let mut store = Store::new();
+    let mut node = Node { spent: 10 * TOKEN, ..Node::default() };
+    let report = |node: &Node, level| Report { level, ..node.report(USUAL, false) };
+    let call = node.call(0, vec![report(&node, USUAL.cap)], START_US);
+    let mut level = store.call(&call, START_US).reply.leases[0].unwrap().level;
+    let mut replica = store.clone();
+    (node.charged, node.answered_us) = (node.spent, Some(START_US));
+    node.since = Since { time_us: START_US, after: None };
+    let mut now_us = START_US;
+    for _ in 0..30 {
+        now_us += 100_000;
+        node.spent += 2 * TOKEN;
+        let call = node.call(0, vec![report(&node, level - 2 * TOKEN)], now_us);
+        let reply = store.call(&call, now_us).reply;
+        let lease = reply.leases[0].unwrap();
+        level = lease.level;
+        (node.charged, node.since, node.answered_us) = (lease.charged, reply.since, Some(now_us));
+    }
+    now_us += 100_000;
+    let next = node.call(0, vec![report(&node, level)], now_us);
+    let kept = store.call(&next, now_us).reply.leases[0].unwrap();
+    // Whatever the replica's own clock says.
+    let taken_over = replica.call(&next, now_us + HOUR_US).reply.leases[0].unwrap();
+    // Less by the refill since the last lease, which the node has not seen.
+    let less = kept.level - taken_over.level;
+    assert!((0..=3 * TOKEN).contains(&less), "{kept:?} {taken_over:?}");
+    assert_eq!((taken_over.charged, replica.now_us()), (node.spent, now_us));
+}

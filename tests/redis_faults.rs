@@ -27,6 +27,8 @@ use support::wait_for;
 use tollgate::quota::redis::script::Script;
 
 const NODES: usize = 3;
+const CONNECTS: &str = "tollgate_store_connects_total";
+const LOSSES: &str = "tollgate_store_subscription_losses_total";
 const QUIET: Duration = Duration::from_millis(1_500);
 
 /// How long a fault lasts.
@@ -46,9 +48,8 @@ impl Scene {
     fn start() -> Self {
         let redis = ServerPlan::default().start();
         let relay = Relay::before(redis.address());
-        let house =
-            StoreHouse::start(NODES, &redis.quota(Some(relay.address())), UnderLoad::LIMITS);
-        let load = UnderLoad::start(house);
+        let quota = redis.quota(Some(relay.address()));
+        let load = UnderLoad::start(|| StoreHouse::start(NODES, &quota, UnderLoad::LIMITS));
         load.go_on_for(QUIET);
         Self { redis, relay, load }
     }
@@ -96,8 +97,9 @@ impl Scene {
     /// The bucket of one of those who keep to their rate.
     fn bucket_of_a_good_one(&self) -> Bucket {
         let buckets = ledger::buckets(&self.redis);
-        assert_eq!(buckets.len(), GOOD + 1);
-        buckets.into_iter().max_by(|a, b| a.level_tokens.total_cmp(&b.level_tokens)).unwrap()
+        assert_eq!(buckets.len(), GOOD + 2);
+        let of_merchants = buckets.into_iter().filter(|bucket| bucket.cap_tokens == 50.0);
+        of_merchants.max_by(|a, b| a.level_tokens.total_cmp(&b.level_tokens)).unwrap()
     }
 }
 
@@ -134,15 +136,26 @@ fn a_redis_that_is_flushed() {
 fn a_redis_that_forgets_the_script() {
     let scene = Scene::start();
     scene.goes_on_as_if_nothing_were("SCRIPT FLUSH", |scene| {
+        let before = scene.load.errors("noscript");
         scene.redis.cli(&["SCRIPT", "FLUSH"]);
+        wait_for("a node sends the script along", || {
+            (scene.load.errors("noscript") > before).then_some(())
+        });
     });
 }
 
 #[test]
 fn a_redis_that_closes_connections() {
     Scene::start().goes_on_as_if_nothing_were("CLIENT KILL", |scene| {
+        let of_all = |name: &str| scene.nodes().map(|node| node.metric(name)).sum::<f64>();
+        let (connects, losses) = (of_all(CONNECTS), of_all(LOSSES));
         scene.redis.cli(&["CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes"]);
         scene.redis.cli(&["CLIENT", "KILL", "TYPE", "pubsub"]);
+        wait_for("all connections and subscriptions are there again", || {
+            let subscribed = of_all("tollgate_store_subscribed") == NODES as f64;
+            let again = of_all(CONNECTS) >= connects + 3.0 && of_all(LOSSES) >= losses + 3.0;
+            (subscribed && again).then_some(())
+        });
     });
 }
 
@@ -221,6 +234,7 @@ fn a_redis_whose_clock_is_set() {
     }
     let after = now();
     let passed = scene.load.now().since(from).as_micros() as f64;
-    assert!(after - before <= passed, "{} of {passed} us", after - before);
+    let went_on = after - before;
+    assert!((passed / 2.0..=passed).contains(&went_on), "{went_on} of {passed} us");
     scene.recover("clock set by hours", from);
 }

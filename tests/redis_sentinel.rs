@@ -19,7 +19,7 @@ use support::under_load::UnderLoad;
 use support::wait_for;
 
 fn in_use(watched: &Watched) -> UnderLoad {
-    let load = UnderLoad::start(StoreHouse::start(3, &watched.quota(), UnderLoad::LIMITS));
+    let load = UnderLoad::start(|| StoreHouse::start(3, &watched.quota(), UnderLoad::LIMITS));
     load.go_on_for(Duration::from_millis(1_000));
     load
 }

@@ -134,7 +134,13 @@ fn file(
         return Some(Placed { value: None, place });
     }
     let mut bytes = Vec::new();
-    let read = File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(&mut bytes));
+    let read =
+        File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    if bytes.len() as u64 > FILE_BYTES_MAX {
+        let problem = format!("{} is larger than 1 MiB", quoted(&path));
+        section.fault(&place, &Wrong::new(problem, "name the file that was meant"));
+        return None;
+    }
     match read {
         Ok(_) => Some(Placed { value: Some(bytes), place }),
         Err(error) => {

@@ -1,6 +1,7 @@
 //! Traffic that must not suffer from whatever befalls the store: merchants that keep to their rate and
 //! change nodes with each message, beside one that asks for twenty times its rate.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tollgate::clock::Moment;
@@ -18,23 +19,48 @@ const RATE: f64 = 25.0;
 const BURST: f64 = 50.0;
 const ABUSE: f64 = 20.0;
 
+/// A merchant whose bucket does not refill as long as a test runs: its level says what was charged to it.
+const STILL_EVERY: f64 = 10.0;
+const STILL_BURST: f64 = 1_000.0;
+
 /// Nodes under such traffic.
 pub struct UnderLoad {
     pub house: StoreHouse,
     driver: Driver,
+    // Each has the processors for itself, as far as the tests of one file go.
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl UnderLoad {
     /// What the nodes are told.
-    pub const LIMITS: &'static str = "[[limit]]\nname = \"merchant\"\nper = [\"merchant\"]\nrate = 25\nburst = 50\nmode = \"enforce\"\n";
+    pub const LIMITS: &'static str = r#"
+        [[limit]]
+        name = "merchant"
+        per = ["merchant"]
+        rate = 25
+        burst = 50
+        mode = "enforce"
+        when = { mcc = ["5411"] }
+        [[limit]]
+        name = "still"
+        per = ["merchant"]
+        rate = 0.001
+        burst = 1000
+        mode = "enforce"
+        when = { mcc = ["5999"] }
+        "#;
 
     #[track_caller]
-    pub fn start(house: StoreHouse) -> Self {
+    pub fn start(house: impl FnOnce() -> StoreHouse) -> Self {
+        static TURN: Mutex<()> = Mutex::new(());
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let house = house();
         let mut shops: Vec<_> =
             (0..GOOD).map(|number| Shop::steady(&format!("GOOD{number}"), RATE)).collect();
         shops.push(Shop::steady("ABUSER", ABUSE * RATE));
+        shops.push(Shop::steady("STILL", STILL_EVERY).category("5999"));
         let driver = house.load(shops);
-        Self { house, driver }
+        Self { house, driver, _turn: turn }
     }
 
     pub fn now(&self) -> Moment {
@@ -75,7 +101,7 @@ impl UnderLoad {
     /// what one bucket would have given it, and the store told of every token that was spent, once.
     #[track_caller]
     pub fn stop_and_settle<'a>(self, servers: impl IntoIterator<Item = &'a RedisServer> + Copy) {
-        let Self { house: _house, driver } = self;
+        let Self { house: _house, driver, _turn } = self;
         let outcome = driver.stop();
         outcome.expect_whole();
         let good = outcome.of(0..GOOD);
@@ -87,15 +113,21 @@ impl UnderLoad {
         assert!(admitted as f64 >= 0.9 * ideal as f64, "the abuser got {admitted} of {ideal}");
 
         let mut wanted: Vec<u64> =
-            (0..=GOOD).map(|shop| outcome.of(shop..shop + 1).admitted() as u64).collect();
+            (0..GOOD + 2).map(|shop| outcome.of(shop..shop + 1).admitted() as u64).collect();
         wanted.sort_unstable();
-        wait_for("the store knows what was spent", || {
+        let still = outcome.of(GOOD + 1..GOOD + 2);
+        assert_eq!(still.refused(), 0);
+        let known = wait_for("the store knows what was spent", || {
             let buckets = buckets(servers);
             let mut known: Vec<u64> =
                 buckets.iter().map(|bucket| bucket.spent_tokens() as u64).collect();
             known.sort_unstable();
-            (known == wanted).then_some(())
+            (known == wanted).then_some(buckets)
         });
+        let its = known.iter().find(|bucket| bucket.cap_tokens == STILL_BURST).unwrap();
+        let left = STILL_BURST - still.admitted() as f64;
+        let level = its.level_tokens;
+        assert!(level >= left - 0.001, "charged twice: {level} of {left} are left");
     }
 }
 

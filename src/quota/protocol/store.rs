@@ -250,35 +250,6 @@ mod tests {
         assert_eq!(store.now_us(), START_US + 150_000);
     }
 
-    /// The old master is spent from and answers for seconds while the replica is the master already.
-    #[test]
-    fn a_replica_that_is_behind_by_seconds_goes_on_from_what_nodes_were_told() {
-        let mut store = Store::new();
-        store.call(&call(1, &[report(1, 40)]), START_US);
-        let mut replica = store.clone();
-        let mut since = at_start();
-        let mut last = report(1, 40);
-        for tick in 1..=30 {
-            let call = Call { since, ..call(1, &[last]) };
-            let reply = store.call(&call, START_US + tick * 100_000).reply;
-            let lease = reply.leases[0].unwrap();
-            since = reply.since;
-            let spent = last.spent + 2 * TOKEN;
-            last = Report { spent, charged: lease.charged, level: lease.level - 2 * TOKEN, ..last };
-        }
-        let next = Call { since, ..call(1, &[last]) };
-        let wall_us = START_US + 3_100_000;
-        let kept = store.call(&next, wall_us).reply.leases[0].unwrap();
-        let taken_over = replica.call(&next, wall_us + HOUR_US).reply.leases[0].unwrap();
-        // Less by the refill since the last lease, which the node has not seen.
-        assert!(
-            (0..=3 * TOKEN).contains(&(kept.level - taken_over.level)),
-            "{kept:?} {taken_over:?}"
-        );
-        assert_eq!(taken_over.charged, last.spent);
-        assert_eq!(replica.now_us(), wall_us);
-    }
-
     #[test]
     fn a_node_is_live_for_a_second_and_a_half() {
         let mut store = Store::new();

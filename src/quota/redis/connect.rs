@@ -3,6 +3,7 @@
 //! It makes one attempt at a time and says how that went. When the next one is made is the caller's
 //! affair.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::aio::MultiplexedConnection;
@@ -26,34 +27,58 @@ const LOCATE: Duration = Duration::from_secs(2);
 /// the sync waits, but answers, keeps its connection.
 pub(super) const STALL: Duration = Duration::from_millis(500);
 
+/// Servers of a cluster that are remembered beside its seeds.
+const KNOWN_MAX: usize = 64;
+
 /// What makes connections.
 #[derive(Debug)]
 pub(super) struct Connector {
     settings: Settings,
+    /// Servers of a cluster that were connected to: any of them knows the others.
+    known: Mutex<Vec<Address>>,
 }
 
 impl Connector {
     pub(super) fn new(settings: Settings) -> Self {
         // It fails where another part of the process has chosen before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Self { settings }
+        Self { settings, known: Mutex::default() }
     }
 
-    /// Whose turn it is: the server, the master that sentinels name, or a seed of the cluster, by how
-    /// often was asked before.
+    /// Whether another server may have taken over from one that says it may take nothing.
+    pub(super) fn may_be_elsewhere(&self) -> bool {
+        !matches!(self.settings.deployment, Deployment::Single(_))
+    }
+
+    /// Whose turn it is, by how often was asked before: the server, the master that sentinels name, or in
+    /// a cluster the `last` one and then the seeds and all that were met.
     ///
     /// # Errors
     /// When no sentinel knows.
-    pub(super) async fn locate(&self, attempt: usize) -> RedisResult<Address> {
+    pub(super) async fn locate(
+        &self,
+        last: Option<Address>,
+        attempt: usize,
+    ) -> RedisResult<Address> {
         match &self.settings.deployment {
             Deployment::Single(address) => Ok(address.clone()),
             Deployment::Sentinel { sentinels, master } => {
-                timeout(LOCATE, self.ask_sentinels(sentinels, master))
+                // One that is gone with the master is not always the first to be asked.
+                let mut sentinels = sentinels.clone();
+                let turn = attempt.checked_rem(sentinels.len()).unwrap_or(0);
+                sentinels.rotate_left(turn);
+                timeout(LOCATE, self.ask_sentinels(&sentinels, master))
                     .await
                     .unwrap_or_else(|_| Err(late("no sentinel answers")))
             }
             Deployment::Cluster { seeds } => {
-                let turn = attempt.checked_rem(seeds.len()).and_then(|at| seeds.get(at));
+                if let Some(last) = last.filter(|_| attempt <= 1) {
+                    return Ok(last);
+                }
+                let known = self.known();
+                let all = seeds.len() + known.len();
+                let turn = attempt.checked_rem(all);
+                let turn = turn.and_then(|at| seeds.iter().chain(known.iter()).nth(at));
                 turn.cloned().ok_or_else(|| invalid("no seed of the cluster is configured"))
             }
         }
@@ -63,7 +88,12 @@ impl Connector {
     pub(super) async fn connect(&self, address: &Address) -> RedisResult<MultiplexedConnection> {
         let config = AsyncConnectionConfig::new();
         let mut connection = self.open(address, config).await?;
-        if !matches!(self.settings.deployment, Deployment::Cluster { .. }) {
+        if let Deployment::Cluster { seeds } = &self.settings.deployment {
+            let mut known = self.known();
+            if known.len() < KNOWN_MAX && !known.contains(address) && !seeds.contains(address) {
+                known.push(address.clone());
+            }
+        } else {
             let role: Vec<redis::Value> = redis::cmd("ROLE").query_async(&mut connection).await?;
             let is_master = role.first().is_some_and(|role| *role == bulk("master"));
             if !is_master {
@@ -88,6 +118,10 @@ impl Connector {
             Ok(())
         };
         self.open(address, AsyncConnectionConfig::new().set_push_sender(told)).await
+    }
+
+    fn known(&self) -> MutexGuard<'_, Vec<Address>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn open(

@@ -163,11 +163,18 @@ impl Fault {
             Self::WrongType => "another program writes under our namespace: see its keys",
             Self::NoPermission => "give the user the rights that docs/operations.md lists",
             Self::Login => "see quota.redis user and password_file",
-            Self::NoMaster => "see the name of the master in url (SENTINEL MASTERS)",
+            Self::NoMaster => {
+                "a failover goes on, or the name of the master in url is wrong (SENTINEL MASTERS)"
+            }
             Self::Script | Self::Unreadable | Self::Other => {
                 "see the server's version and what stands between; or report a bug"
             }
         }
+    }
+
+    /// Whether it may be said by a master that is cut off from those who have chosen another.
+    pub(super) const fn is_an_outcasts(self) -> bool {
+        matches!(self, Self::ClusterDown | Self::NoReplicas)
     }
 
     /// Whether the call went nowhere by the Cluster's own order, which is no fault of the store unless it
@@ -324,8 +331,10 @@ mod tests {
         let follow = |asking| Consequence::Follow { address: address.clone(), asking };
         assert_eq!(answered("MOVED 3999 10.0.0.2:7002"), (Fault::Moved, follow(false)));
         assert_eq!(answered("ASK 3999 10.0.0.2:7002"), (Fault::Ask, follow(true)));
-        // A server that does not know its own name gives none.
-        assert_eq!(answered("MOVED 3999 :7002").1, Consequence::Reconnect);
+        // A server that does not know its own name gives none: it is the one that was asked.
+        let own = Address::Tcp { host: String::new(), port: 7_002 };
+        let follow = Consequence::Follow { address: own, asking: false };
+        assert_eq!(answered("MOVED 3999 :7002").1, follow);
         assert_eq!(answered("MOVED 3999").1, Consequence::Reconnect);
     }
 

@@ -18,7 +18,7 @@ use crate::limits::StoreKey;
 
 /// So many calls that fail in a row are no accident.
 const IN_A_ROW: u32 = 3;
-/// Failures that are told of as the last ones cover one to two of these.
+/// The calls that are told of as the last ones cover one to two of these.
 const SPAN: Duration = Duration::from_secs(30);
 /// A foreign key is said to be one so often at most, and no more of them are remembered.
 const FOREIGN_AGAIN: Duration = Duration::from_secs(60);
@@ -58,9 +58,13 @@ pub struct Health {
     pub subscription_losses: Word,
     /// Keys that others made low and that were dropped, as too many waited.
     pub news_lost: Word,
-    /// Calls under way.
-    pub in_flight: AtomicU64,
+    /// Calls under way, by shard.
+    in_flight: Box<[AtomicU64]>,
 }
+
+/// A call that is under way for as long as this is there, also if it is given up.
+#[derive(Debug)]
+pub(super) struct UnderWay<'a>(&'a AtomicU64);
 
 /// How one shard does.
 #[derive(Debug, Default)]
@@ -123,7 +127,7 @@ impl Health {
             connects: Word::default(),
             subscription_losses: Word::default(),
             news_lost: Word::default(),
-            in_flight: AtomicU64::new(0),
+            in_flight: (0..shards).map(|_| AtomicU64::default()).collect(),
         }
     }
 
@@ -157,7 +161,17 @@ impl Health {
 
     /// Calls under way.
     pub fn in_flight(&self) -> u64 {
-        self.in_flight.load(Relaxed)
+        self.in_flight.iter().map(|shard| shard.load(Relaxed)).sum()
+    }
+
+    /// Counts a call to a shard, unless there are `most` already.
+    pub(super) fn under_way(&self, shard: u16, most: u64) -> Option<UnderWay<'_>> {
+        let count = self.in_flight.get(usize::from(shard))?;
+        if count.load(Relaxed) >= most {
+            return None;
+        }
+        count.fetch_add(1, Relaxed);
+        Some(UnderWay(count))
     }
 
     /// A call was answered in time.
@@ -183,8 +197,10 @@ impl Health {
         self.count(fault);
         let Some(mut condition) = self.shard(shard) else { return };
         condition.failures = condition.failures.saturating_add(1);
-        condition.last = Some(fault);
         // That there is no connection says less than why there is none.
+        if fault != Fault::NotConnected || condition.last.is_none() {
+            condition.last = Some(fault);
+        }
         if condition.failures < IN_A_ROW || fault == Fault::NotConnected {
             return;
         }
@@ -245,6 +261,12 @@ impl Health {
 
     fn shard(&self, shard: u16) -> Option<MutexGuard<'_, Condition>> {
         self.shards.get(usize::from(shard)).map(lock)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Relaxed);
     }
 }
 
@@ -311,6 +333,16 @@ mod tests {
         assert_eq!((shard.up, shard.last_fault), (false, Some("oom")));
         health.answered(1, MS, at(400));
         assert!(health.shards()[1].up && !health.shards()[0].up);
+    }
+
+    #[test]
+    fn a_call_that_is_given_up_is_under_way_no_more() {
+        let health = Health::new(2);
+        let calls: Vec<_> = (0..3).filter_map(|_| health.under_way(1, 2)).collect();
+        assert_eq!((calls.len(), health.in_flight()), (2, 2));
+        assert!(health.under_way(0, 2).is_some(), "another shard has room of its own");
+        drop(calls);
+        assert_eq!(health.in_flight(), 0);
     }
 
     #[test]

@@ -4,12 +4,10 @@
 //! again. Only the connection that carried a call may answer it: what an older one still has to say is of
 //! a master that may have been followed by another.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use redis::aio::MultiplexedConnection;
-use redis::{Cmd, RedisResult, Value};
+use redis::{RedisResult, Value};
 use tokio::sync::{Notify, watch};
 use tokio::time::{sleep, timeout};
 use tracing::debug;
@@ -18,6 +16,7 @@ use super::backoff::Backoff;
 use super::connect::{Connector, STALL};
 use super::fault::{Consequence, Fault, consequence};
 use super::health::Health;
+use super::open::Open;
 use super::script::Script;
 use super::survey::Surveyor;
 use super::url::Address;
@@ -27,9 +26,10 @@ use crate::quota::protocol::{Call, Reply};
 /// Most calls under way. A tick has no more than half of them, and the sync gives a call up before the
 /// next tick.
 const IN_FLIGHT_MAX: u64 = 512;
-/// A connection that carried an answer is worth another one at once; the redirections of a cluster are
-/// followed at once so often, and then at the pace of any other failure.
+/// The redirections of a cluster are followed at once so often, and then at the pace of any other failure.
 const REDIRECTIONS_MAX: u32 = 3;
+/// A master that says so often in a row that it may take nothing has maybe been followed by another.
+const OUTCAST_AFTER: u32 = 3;
 
 /// One shard's way to its master.
 #[derive(Debug)]
@@ -57,14 +57,9 @@ struct State {
     follow: Option<(Address, bool)>,
     /// By which a call went nowhere, since the last answer.
     redirections: u32,
+    /// Calls in a row that a master refused which others may have given up.
+    outcast: u32,
     answered: bool,
-}
-
-#[derive(Clone, Debug)]
-struct Open {
-    connection: MultiplexedConnection,
-    /// The slot is still on its way to this server, which has to be told that we know.
-    asking: bool,
 }
 
 impl Line {
@@ -116,7 +111,12 @@ impl Line {
         let follow = self.state().follow.take();
         let (address, asking) = match follow {
             Some(follow) => follow,
-            None => (self.connector.locate(attempts).await?, false),
+            None => {
+                // Whoever is named from here on is not who was gone.
+                self.state().redirections = 0;
+                let last = self.at.borrow().clone();
+                (self.connector.locate(last, attempts).await?, false)
+            }
         };
         let connection = self.connector.connect(&address).await?;
         self.health.connected(self.shard, address.to_string());
@@ -137,13 +137,12 @@ impl Line {
             self.fail(Fault::NotConnected, "no connection", began);
             return None;
         };
-        if self.health.in_flight.fetch_add(1, Relaxed) >= IN_FLIGHT_MAX {
-            self.health.in_flight.fetch_sub(1, Relaxed);
+        let Some(under_way) = self.health.under_way(self.shard, IN_FLIGHT_MAX) else {
             self.fail(Fault::Full, "too many calls under way", began);
             return None;
-        }
+        };
         let answer = timeout(STALL, self.exchange(open, &call)).await;
-        self.health.in_flight.fetch_sub(1, Relaxed);
+        drop(under_way);
         let now = self.clock.now();
         let took = now.since(began);
         match answer {
@@ -164,11 +163,11 @@ impl Line {
 
     /// Sends a call, and once more with the script if the server does not know it: then nothing ran.
     async fn exchange(&self, mut open: Open, call: &Call) -> RedisResult<Value> {
-        let answer = ask(&mut open, self.script.call(self.shard, call)).await;
+        let answer = open.ask(self.script.call(self.shard, call)).await;
         match answer {
             Err(error) if consequence(&error).1 == Consequence::SendScript => {
                 self.health.count(Fault::NoScript);
-                ask(&mut open, self.script.load_and_call(self.shard, call)).await
+                open.ask(self.script.load_and_call(self.shard, call)).await
             }
             answer => answer,
         }
@@ -193,7 +192,7 @@ impl Line {
             return None;
         }
         state.answered = true;
-        state.redirections = 0;
+        (state.redirections, state.outcast) = (0, 0);
         drop(state);
         if took > self.reply_timeout {
             self.health.took(took, now);
@@ -213,7 +212,9 @@ impl Line {
         let (stays, follow) = match consequence {
             Consequence::SendScript | Consequence::Stay => (true, None),
             Consequence::Reconnect => (false, None),
-            Consequence::Follow { address, asking } => (false, Some((address, asking))),
+            Consequence::Follow { address, asking } => {
+                (false, Some((address.near(self.at.borrow().as_ref()), asking)))
+            }
         };
         // What an older connection has to say of itself is known.
         if state.generation != generation || state.open.is_none() {
@@ -223,7 +224,11 @@ impl Line {
         if fault.is_redirection() {
             state.redirections = state.redirections.saturating_add(1);
         }
-        if !stays {
+        if fault.is_an_outcasts() && self.connector.may_be_elsewhere() {
+            state.outcast = state.outcast.saturating_add(1);
+        }
+        if !stays || state.outcast >= OUTCAST_AFTER {
+            state.outcast = 0;
             state.open = None;
             state.follow = follow;
             self.broken.notify_one();
@@ -246,14 +251,4 @@ impl Line {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-async fn ask(open: &mut Open, command: Cmd) -> RedisResult<Value> {
-    if !open.asking {
-        return command.query_async(&mut open.connection).await;
-    }
-    let mut both = redis::pipe();
-    both.cmd("ASKING").ignore().add_command(command);
-    let (answer,) = both.query_async(&mut open.connection).await?;
-    Ok(answer)
 }

@@ -1,9 +1,9 @@
 //! The store on Redis: one server, one that Sentinels name, or a Cluster.
 //!
-//! Each shard has a [`line`] of its own to its master, and a [`subscription`] to what other nodes
+//! Each shard has a `line` of its own to its master, and a `subscription` to what other nodes
 //! publish; both look for the master again when it is gone. [`script`] says what one call is to a Redis
-//! and reads what it answers; what the answer means is [`protocol`](super::protocol)'s. [`fault`] is
-//! the table of all that may go wrong, [`health`] what is counted and said of it.
+//! and reads what it answers; what the answer means is [`protocol`](super::protocol)'s. `fault` is
+//! the table of all that may go wrong, `health` what is counted and said of it.
 //!
 //! It is not the client's own cluster client that finds a slot's master, for that one says a call again
 //! when its connection broke, and holds it for longer than a lease lasts. Here a redirection moves the
@@ -14,6 +14,7 @@ mod connect;
 mod fault;
 mod health;
 mod line;
+mod open;
 pub mod script;
 mod settings;
 mod subscription;
@@ -23,8 +24,11 @@ mod url;
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::mpsc;
+use tokio::time::sleep;
+use tracing::error;
 
 use self::connect::Connector;
 pub use self::fault::Fault;
@@ -44,6 +48,8 @@ use crate::clock::Clock;
 
 /// Pushes that wait for the sync.
 const NEWS_MAX: usize = 256;
+/// After a bug, a connection is kept again so much later.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 /// A store on Redis, as one node has it.
 #[derive(Debug)]
@@ -91,13 +97,29 @@ impl Redis {
     }
 }
 
+/// Has something go on for good: when a bug ends it, it begins again.
+fn keep_up<T>(begin: impl Fn() -> T + Send + 'static)
+where
+    T: Future<Output = ()> + Send + 'static,
+{
+    tokio::spawn(async move {
+        while let Err(ended) = tokio::spawn(begin()).await {
+            if ended.is_cancelled() {
+                return;
+            }
+            error!("a bug ended what keeps a connection to the store, starting it again");
+            sleep(AGAIN_AFTER).await;
+        }
+    });
+}
+
 impl Store for Redis {
     fn open(&mut self) {
-        for line in &self.lines {
-            tokio::spawn(Arc::clone(line).keep());
+        for line in self.lines.iter().cloned() {
+            keep_up(move || Arc::clone(&line).keep());
         }
         for subscription in self.subscriptions.drain(..) {
-            tokio::spawn(subscription.keep());
+            keep_up(move || subscription.clone().keep());
         }
     }
 

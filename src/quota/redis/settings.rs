@@ -56,7 +56,7 @@ pub struct Password(String);
 /// Certificates, in PEM.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Whom to trust; `None` trusts whom the system trusts.
+    /// Whom to trust; `None` trusts the authorities of the public internet.
     pub authorities: Option<Vec<u8>>,
     /// The node's own certificate and its key, where the server asks for one.
     pub own: Option<(Vec<u8>, Vec<u8>)>,
@@ -126,7 +126,7 @@ impl fmt::Debug for Password {
 impl fmt::Debug for Tls {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let own = if self.own.is_some() { "own certificate" } else { "no certificate" };
-        let trust = if self.authorities.is_some() { "named authorities" } else { "the system's" };
+        let trust = if self.authorities.is_some() { "named authorities" } else { "public ones" };
         write!(f, "Tls({own}, trusts {trust})")
     }
 }

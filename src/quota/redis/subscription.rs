@@ -25,7 +25,7 @@ const PING: Duration = Duration::from_secs(1);
 const PUSHES_MAX: usize = 1_024;
 
 /// The subscription of one shard.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Subscription {
     pub(super) shard: u16,
     pub(super) node: NodeId,

@@ -1,19 +1,21 @@
 //! The store tried out, as `tollgate check --connect` does before a node is started.
 //!
-//! It makes the call of a node that comes and goes, with no key in it: nobody's bucket changes, and
-//! whatever a node may not do here, it may not do later.
+//! It makes the call of a node that comes and goes, about a key that nobody has, and listens where nodes
+//! publish: nobody's bucket changes, and most of what a node may not do shows.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::connect::Connector;
 use super::fault::{Consequence, Fault, consequence};
+use super::open::Open;
 use super::script::Script;
 use super::settings::{Deployment, Settings};
 use super::survey::{Survey, Warning};
 use super::url::Address;
 use crate::clock::Clock;
-use crate::quota::protocol::{Call, NodeId, Since};
+use crate::limits::StoreKey;
+use crate::quota::protocol::{Call, NodeId, Report, Since};
 
 /// Servers that are asked in turn for one shard.
 const ASKED_MAX: usize = 8;
@@ -66,20 +68,23 @@ impl Trial<'_> {
         let mut failure = String::from("no server takes it");
         for attempt in 0..ASKED_MAX.max(settings.deployment.addresses().len()) {
             let address = match follow.take() {
-                Some(address) => Ok(address),
-                None => self.connector.locate(attempt).await,
+                Some(followed) => Ok(followed),
+                None => self.connector.locate(None, attempt).await.map(|address| (address, false)),
             };
             let asked = match address {
-                Ok(address) => self.ask(shard, &address, settings, warnings).await,
-                Err(error) => Err(error),
+                Ok((address, asking)) => self
+                    .ask(shard, (&address, asking), settings, warnings)
+                    .await
+                    .map_err(|error| (error, Some(address))),
+                Err(error) => Err((error, None)),
             };
             match asked {
                 Ok(found) => return Ok(found),
-                Err(error) => {
+                Err((error, asked)) => {
                     let (fault, consequence) = consequence(&error);
                     failure = format!("{error}; {}", fault.advice());
-                    if let Consequence::Follow { address, .. } = consequence {
-                        follow = Some(address);
+                    if let Consequence::Follow { address, asking } = consequence {
+                        follow = Some((address.near(asked.as_ref()), asking));
                     } else if fault != Fault::Io && fault != Fault::Timeout {
                         break;
                     }
@@ -92,28 +97,29 @@ impl Trial<'_> {
     async fn ask(
         &self,
         shard: u16,
-        address: &Address,
+        (address, asking): (&Address, bool),
         settings: &Settings,
         warnings: &mut Vec<Warning>,
     ) -> redis::RedisResult<String> {
-        let mut connection = self.connector.connect(address).await?;
+        let connection = self.connector.connect(address).await?;
+        let mut open = Open { connection, asking };
         let call = Call {
             node: self.node,
             elapsed_us: None,
             since: Since::default(),
             push: false,
             leave: true,
-            reports: Vec::new(),
+            reports: vec![NOBODYS],
         };
         let began = self.clock.now();
-        let answer: redis::Value =
-            self.script.load_and_call(shard, &call).query_async(&mut connection).await?;
+        let answer = open.ask(self.script.load_and_call(shard, &call)).await?;
         let took = self.clock.now().since(began);
-        let nodes = match self.script.read(&answer, 0) {
+        self.listen(shard, address).await?;
+        let nodes = match self.script.read(&answer, call.reports.len()) {
             Ok(reply) => reply.nodes,
             Err(_) => return Err((redis::ErrorKind::Parse, "its answer is not one of ours").into()),
         };
-        let about = match Survey::of(&mut connection).await {
+        let about = match Survey::of(&mut open.connection).await {
             Ok(survey) => {
                 warnings.extend(survey.warnings(&settings.deployment));
                 described(&survey)
@@ -123,6 +129,27 @@ impl Trial<'_> {
         Ok(format!("{address} answers in {} ({nodes} nodes live); {about}", in_ms(took)))
     }
 }
+
+impl Trial<'_> {
+    /// Listens where the nodes publish.
+    async fn listen(&self, shard: u16, address: &Address) -> redis::RedisResult<()> {
+        let mut connection = self.connector.connect_to_hear(address, |_| {}).await?;
+        let mut subscribe = redis::cmd(self.script.subscribe());
+        subscribe.arg(self.script.channel(shard)).query_async(&mut connection).await
+    }
+}
+
+/// Of a key that no limit has, and of which nothing is spent: the store forgets it after ten seconds.
+const NOBODYS: Report = Report {
+    key: StoreKey { limit: 0, id: [0, 0] },
+    rate: 1e6,
+    cap: 8_000_000,
+    boot: 1,
+    spent: 0,
+    charged: 0,
+    level: 8_000_000,
+    local: false,
+};
 
 fn described(survey: &Survey) -> String {
     let Survey { version, role, memory_used, memory_max, eviction, .. } = survey;

@@ -155,12 +155,22 @@ pub fn deployment(said: &[Said]) -> Result<Deployment, UrlFault> {
 }
 
 impl Address {
-    /// Reads what a server calls another one: `host:port`.
+    /// Reads what a server calls another one: `host:port`, or `:port` and `?:port` for its own host.
     pub(super) fn of_peer(text: &str) -> Option<Self> {
         let (host, port) = text.rsplit_once(':')?;
-        let host = host.trim_start_matches('[').trim_end_matches(']');
-        let port = port.parse().ok()?;
-        (!host.is_empty()).then(|| Self::Tcp { host: host.to_owned(), port })
+        let host = host.trim_start_matches('[').trim_end_matches(']').trim_start_matches('?');
+        Some(Self::Tcp { host: host.to_owned(), port: port.parse().ok()? })
+    }
+
+    /// This address, at the host of the one who gave it if it says none.
+    #[must_use]
+    pub(super) fn near(self, giver: Option<&Self>) -> Self {
+        match (self, giver) {
+            (Self::Tcp { host, port }, Some(Self::Tcp { host: own, .. })) if host.is_empty() => {
+                Self::Tcp { host: own.clone(), port }
+            }
+            (address, _) => address,
+        }
     }
 }
 
@@ -258,7 +268,11 @@ mod tests {
     fn a_server_calls_another_by_host_and_port() {
         assert_eq!(Address::of_peer("10.0.0.1:7001"), Some(tcp("10.0.0.1", 7_001)));
         assert_eq!(Address::of_peer("::1:7001"), Some(tcp("::1", 7_001)));
-        assert_eq!(Address::of_peer(":7001"), None);
+        for own in [":7001", "?:7001"] {
+            let near = Address::of_peer(own).unwrap().near(Some(&tcp("10.0.0.1", 6_379)));
+            assert_eq!(near, tcp("10.0.0.1", 7_001));
+        }
+        assert_eq!(tcp("one", 1).near(Some(&tcp("two", 2))), tcp("one", 1));
         assert_eq!(Address::of_peer("quota.example"), None);
     }
 }
