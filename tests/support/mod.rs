@@ -11,6 +11,7 @@
     clippy::indexing_slicing,
     clippy::string_slice,
     clippy::print_stderr,
+    clippy::print_stdout,
     missing_docs,
     unreachable_pub,
     reason = "a test states its expectations"
