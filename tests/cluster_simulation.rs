@@ -67,6 +67,11 @@ fn a_store_may_go_away_and_forget() {
 }
 
 #[test]
+fn a_replica_may_take_over_and_its_master_go_on() {
+    every_demand_is_met("failovers");
+}
+
+#[test]
 fn a_store_may_lose_one_of_its_shards_and_the_keys_of_the_others_are_leased_as_ever() {
     every_demand_is_met("shards");
 }

@@ -14,13 +14,14 @@ use crate::cluster::workload::{Crowd, Way, Workload};
 /// Groups of workloads, by what they are about.
 pub(crate) type Group = (&'static str, fn() -> Vec<Workload>);
 
-pub(crate) const GROUPS: [Group; 8] = [
+pub(crate) const GROUPS: [Group; 9] = [
     ("conforming", conforming),
     ("bursts", bursts),
     ("abuse", abuse),
     ("sizes", sizes),
     ("processes", processes),
     ("store", store),
+    ("failovers", failovers),
     ("shards", shards),
     ("several limits", several_limits),
 ];
@@ -260,28 +261,6 @@ fn store() -> Vec<Workload> {
             .must(Must::RefuseNoGood)
     };
     let burst = Rhythm::Volleys { count: 500, within: secs(2), each: secs(60) };
-    let failover = |lost, lasting| Fault::StoreFailsOver { lost, lasting };
-    let fails_over = |name, nodes| {
-        beside_abuser(name, "a replica that has not heard of all takes over, twice", 6, 50)
-            .nodes(nodes)
-            .crowd(Crowd::abusers(1, 10.0).during(secs(14), secs(18)))
-            .fault(secs(14), failover(ms(500), ms(150)))
-            .fault(secs(35), failover(ms(200), ms(0)))
-            .must(Must::Exceed(50.0))
-    };
-    // What Sentinel leaves behind that changes the master while it is well.
-    let late_failover = |name, nodes| {
-        let about = "the old master answers for 2 s and for 5 s after a replica has taken over";
-        Workload::new(name, about)
-            .nodes(nodes)
-            .seconds(50)
-            .crowd(Crowd::hoppers(8, ms(200)))
-            .crowd(Crowd::abusers(2, 20.0))
-            .fault(secs(14), failover(secs(2), ms(0)))
-            .fault(secs(32), failover(secs(5), ms(0)))
-            .must(Must::RefuseNoGood)
-            .must(Must::Exceed(10.0))
-    };
     vec![
         beside_abuser("store-down-5", "calls vanish for 5 s, later answers do", 6, 40)
             .fault(secs(10), down(Outage::CallsLost, 5))
@@ -328,6 +307,39 @@ fn store() -> Vec<Workload> {
         .fault(secs(15), Fault::ClockSteps { by: Step::Forward(secs(3_600)) })
         .fault(secs(30), Fault::ClockSteps { by: Step::Back(secs(3_600)) })
         .must(Must::Exceed(8.0)),
+    ]
+}
+
+/// A replica takes over that has not heard of all, or whose master goes on answering.
+fn failovers() -> Vec<Workload> {
+    let failover = |lost, lasting| Fault::StoreFailsOver { lost, lasting };
+    let fails_over = |name, nodes| {
+        Workload::new(name, "a replica that has not heard of all takes over, twice")
+            .seconds(50)
+            .crowd(Crowd::good(6))
+            .crowd(Crowd::hoppers(2, secs(1)))
+            .crowd(ABUSER)
+            .nodes(nodes)
+            .crowd(Crowd::abusers(1, 10.0).during(secs(14), secs(18)))
+            .fault(secs(14), failover(ms(500), ms(150)))
+            .fault(secs(35), failover(ms(200), ms(0)))
+            .must(Must::RefuseNoGood)
+            .must(Must::Exceed(50.0))
+    };
+    // What Sentinel leaves behind that changes the master while it is well.
+    let late_failover = |name, nodes| {
+        let about = "the old master answers for 2 s and for 5 s after a replica has taken over";
+        Workload::new(name, about)
+            .nodes(nodes)
+            .seconds(50)
+            .crowd(Crowd::hoppers(8, ms(200)))
+            .crowd(Crowd::abusers(2, 20.0))
+            .fault(secs(14), failover(secs(2), ms(0)))
+            .fault(secs(32), failover(secs(5), ms(0)))
+            .must(Must::RefuseNoGood)
+            .must(Must::Exceed(10.0))
+    };
+    vec![
         fails_over("failover-4", 4),
         fails_over("failover-16", 16),
         late_failover("late-failover-4", 4),

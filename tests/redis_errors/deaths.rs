@@ -11,6 +11,7 @@ use crate::support::wait_for;
 const SHOP: &str = "SHOP0001";
 const DEATHS: usize = 50;
 const BURST: u32 = 200;
+const ANSWERED_ITSELF: &str = "tollgate_lease_reports_total{to=\"itself\"}";
 
 /// BR118.
 #[test]
@@ -22,7 +23,7 @@ fn a_node_that_dies_after_each_of_its_leases_takes_nothing_with_it() {
     let start = || Node::before(host, Command::new(BINARY), &sections);
     let survivors = [start(), start()];
     survivors.iter().for_each(Node::wait_until_leased);
-    let mut admitted = 0;
+    let (mut admitted, mut uncharged) = (0, 0);
     for death in 1..=DEATHS {
         let node = start();
         node.wait_until_leased();
@@ -31,10 +32,14 @@ fn a_node_that_dies_after_each_of_its_leases_takes_nothing_with_it() {
         wait_for("it spends a token", || terminal.sale(SHOP).then_some(()));
         admitted += 1;
         node.wait_until_reported(SHOP);
+        // On a busy machine its lease may have ended for a moment, and what it spent meanwhile is
+        // settled and not charged.
+        uncharged += usize::from(node.proxy.metric(ANSWERED_ITSELF) > 0.0);
         // Dropped, it is killed: it says goodbye to nobody.
         drop(node);
-        let level = stored::only(&server).unwrap().level;
-        assert!((level - (f64::from(BURST) - death as f64)).abs() < 0.2, "{death}: {level}");
+        let spent = f64::from(BURST) - stored::only(&server).unwrap().level;
+        let expected = (death - uncharged) as f64 - 0.2..=death as f64 + 0.2;
+        assert!(expected.contains(&spent), "{expected:?}: {spent}");
     }
     let mut terminals = survivors.each_ref().map(Node::terminal);
     wait_for("all that is left is spent", || {
@@ -47,5 +52,8 @@ fn a_node_that_dies_after_each_of_its_leases_takes_nothing_with_it() {
         admitted += terminal.sales(SHOP, 20);
     }
     // Either of the two may spend a token before it has heard of the other's last one.
-    assert!((BURST as usize..=BURST as usize + 2).contains(&admitted), "{admitted}");
+    let by_themselves: f64 = survivors.iter().map(|node| node.proxy.metric(ANSWERED_ITSELF)).sum();
+    let most = BURST as usize + 2 + uncharged + by_themselves as usize;
+    assert!((BURST as usize..=most).contains(&admitted), "{admitted}, {most} at most");
+    assert!(uncharged < DEATHS / 2, "{uncharged}");
 }

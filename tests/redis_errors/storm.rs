@@ -66,7 +66,8 @@ fn nodes_do_not_storm_a_redis_that_stands_still_nor_when_it_goes_on() {
 
     passes(resumed, AFTERWARDS);
     let storm = since(&relay.scripts(), resumed, AFTERWARDS);
-    assert!(storm <= 8 * quiet, "{storm} calls, {quiet} in as long before");
+    // What each node has to report afterwards is a call or two more than its ticks.
+    assert!(storm <= 2 * quiet, "{storm} calls, {quiet} in as long before");
     nodes.iter().for_each(Node::wait_until_all_is_leased);
     for node in &nodes {
         node.proxy.wait_for_gauge("tollgate_lease_nodes", NODES as f64);
