@@ -115,7 +115,8 @@ where
 
 impl Store for Redis {
     fn open(&mut self) {
-        for line in self.lines.iter().cloned() {
+        for line in &self.lines {
+            let line = Arc::clone(line);
             keep_up(move || Arc::clone(&line).keep());
         }
         for subscription in self.subscriptions.drain(..) {
