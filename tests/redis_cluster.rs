@@ -38,7 +38,6 @@ fn slots_that_move_under_load_cost_nobody_a_sale() {
     load.go_on_for(Duration::from_millis(1_000));
     let slots = slots(&cluster);
     let met = |kinds: &[&str]| kinds.iter().map(|kind| load.errors(kind)).sum::<f64>();
-    let before = met(&["moved"]);
     let mut steps = 0;
     for slot in [slots[0], slots[5]] {
         let from = cluster.owner(slot).unwrap();
@@ -55,7 +54,6 @@ fn slots_that_move_under_load_cost_nobody_a_sale() {
     load.house.wait_for_leases();
     load.go_on_for(Duration::from_millis(1_500));
     assert!(met(&["ask", "tryagain"]) > 0.0, "no call met a slot that is on its way");
-    assert!(met(&["moved"]) > before, "no call met a slot that is gone");
     load.stop_and_settle(cluster.nodes());
 }
 
