@@ -6,20 +6,23 @@
 //! requests under way at once, and a limit of 50 ms after which it admits.
 #![allow(
     clippy::unwrap_used,
+    clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
     reason = "a bench states its expectations and prints what it measured"
 )]
 
-#[path = "support/redis.rs"]
-mod redis_server;
+#[allow(dead_code, reason = "others connect to it by what it has for them")]
+#[path = "../tests/redis_script/server.rs"]
+mod server;
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
 use redis::Script;
-use redis_server::RedisServer;
+use rustix::process::{Pid, Signal, kill_process};
+use server::RedisServer;
 use tollgate::clock::{Clock, Moment};
 use tollgate::limits::{Burst, Per, Policy, Rate, Rule, Terms};
 use tollgate::quota::protocol::NodeId;
@@ -174,9 +177,14 @@ fn report(who: &str, phase: &str, decided: &[Decided], seconds: f64) {
     );
 }
 
+fn signal(server: &RedisServer, signal: Signal) {
+    let pid = Pid::from_raw(i32::try_from(server.pid()).unwrap()).unwrap();
+    kill_process(pid, signal).unwrap();
+}
+
 fn main() {
     let server = RedisServer::start();
-    let url = server.url();
+    let url = server.url("");
     // Both begin at once, when both are connected.
     let clock = Clock::start();
     let began = clock.now().after(Duration::from_millis(300));
@@ -184,9 +192,9 @@ fn main() {
         let ours = scope.spawn(|| tollgate(&url, clock, began));
         let theirs = scope.spawn(|| usual(&url, clock, began));
         std::thread::sleep(began.after(QUIET).since(clock.now()));
-        server.pause();
+        signal(&server, Signal::STOP);
         std::thread::sleep(PAUSE);
-        server.resume();
+        signal(&server, Signal::CONT);
         [ours, theirs].map(|thread| thread.join().unwrap())
     });
     println!("decisions in microseconds; the abuser asks for twenty times its rate\n");

@@ -45,6 +45,11 @@ impl RedisServer {
         server
     }
 
+    #[allow(dead_code, reason = "only a bench stops it for a while")]
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// The server's address, with a query or none.
     pub(crate) fn url(&self, query: &str) -> String {
         format!("unix://{}{query}", self.directory.join("socket").display())
