@@ -112,8 +112,6 @@ impl Line {
         let (address, asking) = match follow {
             Some(follow) => follow,
             None => {
-                // Whoever is named from here on is not who was gone.
-                self.state().redirections = 0;
                 let last = self.at.borrow().clone();
                 (self.connector.locate(last, attempts).await?, false)
             }
