@@ -16,6 +16,10 @@ fn sentinels_agree_on_the_master_and_change_it_when_told() {
     assert!(watched.url().ends_with(&format!("/{NAME}")), "{}", watched.url());
     assert_eq!(watched.replica().port(), watched.servers()[1].port());
     watched.master().cli(&["SET", "a", "1"]);
+    // A master tells its replica after it has answered.
+    wait_for("the replica has it", || {
+        (watched.replica().cli_text(&["GET", "a"]) == "1").then_some(())
+    });
     assert_eq!(watched.failover(), watched.servers()[1].address());
     assert_eq!(watched.master().cli_text(&["GET", "a"]), "1");
     wait_for("the old master follows", || {
