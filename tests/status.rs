@@ -114,7 +114,7 @@ fn a_node_shows_its_links_and_limits_and_counts_what_they_did() {
     });
     assert_eq!(
         keys_of(&status),
-        BTreeSet::from(["node", "version", "uptime_seconds", "ready", "links", "limits"])
+        BTreeSet::from(["node", "version", "uptime_seconds", "ready", "links", "limits", "store"])
     );
     assert_eq!(status["ready"], true);
     assert_eq!(status["version"], env!("CARGO_PKG_VERSION"));
